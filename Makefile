@@ -59,7 +59,7 @@ format: setup ## Put the code into the form that lint asks for
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-docs: setup ## Write the parts of the documents anew that are made from the code
+docs: setup ## Rewrite the parts of the documents that are made from the code
 	@$(BIN)/python -m tests.docs.made
 
 bench: setup ## Measure against Flink SQL and native Spark (an hour; see bench/)
@@ -75,7 +75,7 @@ compare: setup ## Run the golden pipelines and generated queries on Flink too, a
 audit: setup ## Ask for known vulnerabilities of all Python packages and Java archives (needs a network)
 	@$(BIN)/python -m scripts.audit $(ARGS)
 
-lock: setup ## Resolve requirements*.in anew: make lock ARGS="--upgrade"
+lock: setup ## Resolve requirements*.in again: make lock ARGS="--upgrade"
 	@for name in requirements-build requirements requirements-dev; do \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile $$name.in --output-file $$name.lock \
 			--universal --python-version 3.11 --generate-hashes --quiet $(ARGS) || exit 1; \

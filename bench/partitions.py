@@ -85,13 +85,13 @@ def _steady(
     bootstrap: str, engine: str, partitions: int, launcher: Launcher | None, what: str, asked: Asked
 ) -> tuple[object, ...]:
     try:
-        told = steadily(bootstrap, engine, partitions, launcher, asked)
+        result = steadily(bootstrap, engine, partitions, launcher, asked)
     except RuntimeError as error:
         print(f"{what} on {engine}: {error}", flush=True)
         return engine, what, "", "", "", ""
-    batch = "" if told.batch is None else f"a batch takes {told.batch:.3f} s, "
-    print(f"{what} on {engine}: {batch}p50 {told.median:.0f} ms, p99 {told.p99:.0f} ms", flush=True)
-    return engine, what, told.batch, round(told.median), round(told.p99), ""
+    batch = "" if result.batch is None else f"a batch takes {result.batch:.3f} s, "
+    print(f"{what} on {engine}: {batch}p50 {result.median:.0f} ms, p99 {result.p99:.0f} ms", flush=True)
+    return engine, what, result.batch, round(result.median), round(result.p99), ""
 
 
 def steadily(bootstrap: str, engine: str, partitions: int, launcher: Launcher | None, asked: Asked) -> Steadily:

@@ -17,7 +17,7 @@ _TITLES = {case.name: case.title for case in (*CASES, *MORE, *NEXMARK)}
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """What rates are told in parts of: the best of these engines on the same case."""
+    """The rate that the others are given relative to: the best of these engines on the same case."""
 
     title: str
     engines: tuple[str, ...]

@@ -5,7 +5,7 @@ set -euo pipefail
 
 python=/opt/tailrace/bin/python
 "$python" -m pip install --no-cache-dir --no-deps --no-build-isolation .
-# While an image is built its own name need not be known: Spark is told where it is.
+# While an image is built its own name need not be known: Spark is given its address.
 (cd / && SPARK_LOCAL_IP=127.0.0.1 SPARK_LOCAL_HOSTNAME=127.0.0.1 TAILRACE_ARCHIVES=/opt/archives JAVA_HOME=/opt/java \
     "$python" -m service.spark.driver.class_archive)
 ls /opt/archives/spark/classes-*.jsa

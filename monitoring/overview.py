@@ -149,7 +149,7 @@ TROUBLE: tuple[Panel, ...] = (
     ),
     Graph(
         title="Late rows",
-        description="Rows that came behind the watermark and are missing from the answers.",
+        description="Rows that arrived behind the watermark and are missing from the answers.",
         unit="cps",
         lines=(Target(rate("tailrace_late_records_total", EACH), NAMED),),
         width=8,

@@ -204,7 +204,7 @@ TIME: tuple[Panel, ...] = (
     ),
     Graph(
         title="Late rows",
-        description="Rows that came behind the watermark and are missing from the answers.",
+        description="Rows that arrived behind the watermark and are missing from the answers.",
         unit="cps",
         lines=(Target(rate("tailrace_late_records_total", "operator"), "{{operator}}"),),
         width=8,
@@ -257,6 +257,25 @@ STATE: tuple[Panel, ...] = (
         lines=(Target(mean("tailrace_state_commit_duration_seconds"), "a batch"),),
         width=8,
     ),
+    Graph(
+        title="Bytes from and to the object store",
+        description=(
+            "Bytes of the checkpoint that are read from and written to the object store, without Spark's logs; nothing"
+            " for a checkpoint in a folder. Much is read while executors are new, or have less room for copies"
+            " (TAILRACE_STATE_CACHE) than the state that is in use."
+        ),
+        unit="Bps",
+        lines=(
+            Target("sum(rate(tailrace_store_read_bytes_total{%Q}[$__rate_interval]))", "read"),
+            Target("sum(rate(tailrace_store_written_bytes_total{%Q}[$__rate_interval]))", "written"),
+        ),
+    ),
+    Graph(
+        title="Operations on the object store",
+        description="Operations on files of the checkpoint, without Spark's logs: stores charge for each.",
+        unit="cps",
+        lines=(Target(rate("tailrace_store_operations_total", "operation"), "{{operation}}"),),
+    ),
 )
 
 ERRORS: tuple[Panel, ...] = (
@@ -283,11 +302,11 @@ ERRORS: tuple[Panel, ...] = (
     ),
     Graph(
         title="Failed batches",
-        description="Batches that failed (the query was started again) and those of them that were planned anew.",
+        description="Batches that failed (the query was started again) and those of them that were replanned.",
         unit="short",
         lines=(
             Target(grown("tailrace_batch_failures_total", "query"), "failures"),
-            Target(grown("tailrace_batches_cut_anew_total", "query"), "planned anew"),
+            Target(grown("tailrace_batches_replanned_total", "query"), "replanned"),
         ),
         width=6,
     ),
@@ -296,6 +315,13 @@ ERRORS: tuple[Panel, ...] = (
         description="Records that `tailrace checkpoint skip` has skipped since the checkpoint was made.",
         unit="short",
         lines=(Target("sum by (source) (tailrace_skipped_records{%Q})", "{{source}}"),),
+        width=6,
+    ),
+    Graph(
+        title="Clock at the start",
+        description="How far the driver's clock was ahead of what its checkpoint and its topics knew; 0 = no doubt.",
+        unit="s",
+        lines=(Target("max by (query) (tailrace_clock_ahead_seconds{%Q})", "{{query}}"),),
         width=6,
     ),
 )

@@ -1,4 +1,4 @@
-"""The numpy arrays that operators compute with, and what numpy lacks for them."""
+"""The numpy arrays that operators compute with, and functions that numpy lacks."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Mask = npt.NDArray[np.bool_]
-"""Whether something is true of each row."""
+"""A truth value for each row."""
 
 Numbers = npt.NDArray[np.int64]
-"""A whole number a row."""
+"""A whole number for each row."""
 
 Positions = npt.NDArray[np.int64]
-"""Places of rows in a table, from 0; where it is said, -1 for none."""
+"""Positions of rows in a table, from 0; -1 for none where that is documented."""
 
 Times = npt.NDArray[np.int64]
-"""A time a row, in ms since the epoch."""
+"""A time for each row, in ms since the epoch."""
 
 Kind = TypeVar("Kind", bound=np.generic)
 
 
 def distinct(values: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
-    """Return the different ones among `values`, sorted: numpy's own `unique` hashes, which takes ten times as long."""
+    """Return the distinct `values`, sorted: numpy's own `unique` hashes, which takes ten times as long."""
     ordered = np.sort(values)
     if len(ordered) < 2:
         return ordered
@@ -72,7 +72,7 @@ def ascends(values: npt.NDArray[Any]) -> bool:
 
 
 def in_order(rows: pa.Table, values: npt.NDArray[Kind]) -> tuple[pa.Table, npt.NDArray[Kind]]:
-    """Return `rows` and their `values` in the order of these; those of one value stay as they are."""
+    """Return `rows` and their `values` in the order of these; rows of one value keep their order."""
     if ascends(values):
         return rows, values
     order = np.argsort(values, kind="stable")

@@ -27,7 +27,7 @@ class KernelDefaults:
         return 1
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """Return no table: without one of its own a kernel keeps no state."""
+        """Return no table: a kernel keeps no state by default."""
         return {}
 
     def steps(self: Kernel, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
@@ -36,7 +36,7 @@ class KernelDefaults:
 
     @property
     def piecewise(self) -> bool:
-        """A batch is given as a whole."""
+        """Whether blocks may come one by one: a batch is passed as a whole."""
         return False
 
     def output_watermark(self, watermark: int) -> int:

@@ -38,11 +38,11 @@ def difference(
     output: pa.Schema,
     refresh: bool,
 ) -> pa.Table:
-    """Return what is taken back, then what is new, then (to `refresh` those who keep it) what was written again
-    unchanged.
+    """Return the retractions, then the insertions, then (to `refresh` readers with a TTL) the rows that were written
+    again unchanged.
 
-    `old` and `new` name the columns of each row as it was and as it is; `was` and `is_` say whether it was and is at
-    all.
+    `old` and `new` name the columns of each row before and after; `was` and `is_` say whether it existed before and
+    exists after.
     """
     parts = [(was & (~is_ | differs), old, -1), (is_ & (~was | differs), new, 1)]
     if refresh:

@@ -12,7 +12,7 @@ from operators.names import AT, WEIGHT, column
 from operators.sql_text import comma, quoted
 
 _KNOWN = 1024
-"""So many empty blocks are kept: each batch of each operator asks for one, and to make it takes ten times as long."""
+"""The number of cached empty blocks: each batch of each operator needs one, and to make it takes ten times as long."""
 
 _SIMPLE: dict[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
@@ -71,5 +71,5 @@ def no_changes(schema: pa.Schema) -> pa.Table:
 
 
 def numbered(rows: pa.Table) -> pa.Table:
-    """Return `rows` with their numbers, from 0 on, in a column AT."""
+    """Return `rows` with their numbers, from 0, in a column AT."""
     return rows.append_column(AT, pa.array(np.arange(rows.num_rows)))

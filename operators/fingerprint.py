@@ -1,7 +1,7 @@
 """The fingerprint of an operator: a text that changes when it could no longer read the state it has written.
 
-Law: it tells what is kept and how (the kernel, what it was told to do, its tables), and never the text by which DuckDB
-computes it. An attribute that has its default value says nothing, so a kernel may get more of them; a default is never
+Law: it describes what is kept and how (the kernel, its attributes, its tables), and never the text by which DuckDB
+computes it. An attribute with its default value is left out, so a kernel may get more of them; a default is never
 changed. The version of the kernel stands beside it in the identity of the operator.
 """
 
@@ -25,12 +25,12 @@ FORMAT = 4
 """The version of how blocks, manifests and accumulators are laid out."""
 
 DUCKDB_TEXT: Mapping[str, bool] = {"duckdb": True}
-"""Marks an attribute that holds text of DuckDB, as `field(metadata=DUCKDB_TEXT)`: what it computes, the plan says."""
+"""Marks an attribute that holds DuckDB text, as `field(metadata=DUCKDB_TEXT)`: the plan describes what it computes."""
 
 
 @lru_cache(maxsize=1)
 def _canary() -> str:
-    """What the hash function answers to a few known values, so that a changed function is noticed."""
+    """The hashes of a few known values, so that a changed hash function is noticed."""
     table = pa.table(
         {
             "c0": pa.array([0, 1, -1, None], pa.int64()),
@@ -42,12 +42,12 @@ def _canary() -> str:
 
 
 _LIVES = "ttl"
-"""The attribute that says how long rows live. State is the same whichever it is, as long as there is one: then each row
-notes when it was written."""
+"""The attribute with the time to live. Its length does not change the state, as long as there is one: then each row
+stores when it was written."""
 
 
 def is_default(part: Field[Any], value: object) -> bool:
-    """Return whether an attribute has the value that it has where nothing is said."""
+    """Return whether an attribute has its default value."""
     if part.default_factory is not MISSING:
         return bool(value == part.default_factory())
     return part.default is not MISSING and bool(value == part.default)
@@ -56,35 +56,36 @@ def is_default(part: Field[Any], value: object) -> bool:
 _LATER: Set[tuple[str, str]] = frozenset(
     {
         ("SettleOperator", "processing"),
-        ("WindowPartial", "each_window"),
-        ("GroupedWindowPartial", "each_window"),
+        ("WindowPartial", "numbered"),
+        ("GroupedWindowPartial", "numbered"),
+        ("GroupPartial", "numbered"),
         ("RegularJoin", "doubts"),
         ("TemporalJoinOperator", "doubts"),
         ("OverOperator", "ties"),
         ("SessionAggregate", "late_shown"),
     }
 )
-"""Attributes, with their classes, that there were not in format 6 of state: their defaults are what was before."""
+"""Attributes, with their classes, that are newer than format 6 of state: their defaults mean what was before."""
 
 
 class _Text:
-    """The text of a specification, whole as it was written for format 6 of state."""
+    """The text of a whole specification, as it was written for format 6 of state."""
 
     def of(self, value: object) -> str:
         if isinstance(value, pa.Schema):
             return "(" + ", ".join(f"{f.name} {f.type}" for f in value) + ")"
         if is_dataclass(value) and not isinstance(value, type):
-            inner = ", ".join(f"{name}={self._part(name, part)}" for name, part in self.told(value))
+            inner = ", ".join(f"{name}={self._part(name, part)}" for name, part in self.attributes(value))
             return f"{type(value).__name__}({inner})"
         if isinstance(value, tuple):
             return "[" + ", ".join(map(self.of, value)) + "]"
         return repr(value)
 
-    def told(self, value: Any) -> Iterator[tuple[str, object]]:
+    def attributes(self, value: Any) -> Iterator[tuple[str, object]]:
         for part in fields(value):
-            told = getattr(value, part.name)
-            if (type(value).__name__, part.name) not in _LATER or not is_default(part, told):
-                yield part.name, told
+            attribute = getattr(value, part.name)
+            if (type(value).__name__, part.name) not in _LATER or not is_default(part, attribute):
+                yield part.name, attribute
 
     def _part(self, name: str, value: object) -> str:
         if name != _LIVES:
@@ -93,13 +94,13 @@ class _Text:
 
 
 class _Meaning(_Text):
-    """The text of what a specification says of state."""
+    """The text of the part of a specification that determines its state."""
 
-    def told(self, value: Any) -> Iterator[tuple[str, object]]:
+    def attributes(self, value: Any) -> Iterator[tuple[str, object]]:
         for part in fields(value):
-            told = getattr(value, part.name)
-            if "duckdb" not in part.metadata and not is_default(part, told):
-                yield part.name, told
+            attribute = getattr(value, part.name)
+            if "duckdb" not in part.metadata and not is_default(part, attribute):
+                yield part.name, attribute
 
 
 def fingerprint(kernel: Kernel) -> str:

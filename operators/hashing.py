@@ -95,7 +95,7 @@ def _words(array: pa.Array) -> Hashes:
         return bits
     if pa.types.is_floating(type_):
         width: npt.DTypeLike = np.float32 if type_ == pa.float32() else np.float64
-        with np.errstate(invalid="ignore"):  # what stands in place of a NULL may be a signaling NaN
+        with np.errstate(invalid="ignore"):  # a signaling NaN may be stored in place of a NULL
             floats = _values(array, width).astype(np.float64) + 0.0
         words = floats.view(np.uint64)
         words[np.isnan(floats)] = _NAN
@@ -111,8 +111,8 @@ def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
 
 
 LONG = 256
-"""Bytes from which on a text is hashed as a whole: each eight bytes of the longest text cost a pass over the column,
-which pays only while most texts have them."""
+"""The bytes from which a text is hashed as a whole: each eight bytes of the longest text cost a pass over the column,
+which pays only while most texts are that long."""
 
 
 def _fold_bytes(hashes: Hashes, array: pa.Array) -> Hashes:

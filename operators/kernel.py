@@ -1,4 +1,4 @@
-"""The contract of a kernel: what goes in and what comes out."""
+"""The contract of a kernel: its inputs, its state and its output."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ class Step:
 
 
 def together(steps: Iterable[Step], empty: pa.Table) -> Step:
-    """Put steps of one operator, one after the other, together as one; `empty` is a block of its changes
-    without rows."""
+    """Combine consecutive steps of one operator into one; `empty` is a block of its changes without rows."""
     steps = list(steps)
     if len(steps) == 1:
         return steps[0]
@@ -66,7 +65,8 @@ def _by_port(found: list[Mapping[int, pa.Table]]) -> dict[int, pa.Table]:
 
 
 class PerBlock(NamedTuple):
-    """A stateless kernel that answers to several blocks of one table as another kernel answers to each of them.
+    """A stateless kernel that computes several blocks of one input at once, with the result of another kernel for each
+    of them.
 
     The number of a row's block is one more column (`tag_of`), the last of its input and at `position` of its output.
     """
@@ -76,7 +76,7 @@ class PerBlock(NamedTuple):
 
 
 def tag_of(schema: pa.Schema) -> pa.Field:
-    """Return the column behind those of `schema` that tells a row's block."""
+    """Return the column after those of `schema` that holds a row's block."""
     return pa.field(column(len(schema)), pa.int64())
 
 
@@ -89,7 +89,7 @@ class Kernel(Protocol):
 
     @property
     def version(self) -> int:
-        """1, and one more for each mend that changes its answers or what it keeps, so that older state is refused."""
+        """1, and one more for each fix that changes its answers or its state, so that older state is refused."""
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -97,13 +97,13 @@ class Kernel(Protocol):
 
     @property
     def output(self) -> pa.Schema:
-        """The visible columns (c0, c1, ...) of the changes that come out."""
+        """The visible columns (c0, c1, ...) of the changes that it emits."""
 
     def traces(self) -> Mapping[str, TraceSpec]:
         """Return the state tables this operator keeps, by name; empty for a stateless operator."""
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        """Fold one batch of changes (one table a port, possibly empty) into `state` and return what follows from it."""
+        """Fold one batch of changes (one table a port, possibly empty) into `state` and return the resulting step."""
 
     def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         """Return the answer of `advance` in one step or more, each of a bounded size where one batch may answer without
@@ -119,10 +119,10 @@ class Kernel(Protocol):
 
     @property
     def reads_now(self) -> bool:
-        """Whether an expression of this operator asks for the processing time, `$now`."""
+        """Whether an expression of this operator reads the processing time, `$now`."""
 
     def per_block(self) -> PerBlock | None:
-        """Return the kernel for several blocks at once; None where there is none."""
+        """Return the kernel for several blocks at once; None if there is none."""
 
     def fingerprint(self) -> str:
         """Return a text that changes when state written by this operator can no longer be read by it."""

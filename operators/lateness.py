@@ -21,5 +21,5 @@ def has_passed(times: Times, watermark: int) -> Mask:
 
 
 def out_of_reach(times: Times, reach: int, watermark: int) -> Mask:
-    """Return which rows nothing can meet any more: the watermark has passed their `times` by `reach`."""
+    """Return which rows can match nothing any more: the watermark has passed their `times` by `reach`."""
     return has_passed(times + reach, watermark)

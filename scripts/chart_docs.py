@@ -101,13 +101,13 @@ def table(section: Section) -> str:
 
 
 def readme(written: str, values: str) -> str:
-    """README with its tables made anew."""
+    """README with its tables rewritten."""
     before, _, after = written.split(MARK)
     return "\n".join([before + MARK, *(table(section) for section in sections(values)), MARK + after])
 
 
 def schema(written: str) -> str:
-    """The schema with the names of the settings made anew."""
+    """The schema with the names of the settings rewritten."""
     names = ",\n".join(f'        "{name}"' for name in sorted(variables()))
     start = written.index('"enum": [', written.index('"setting": {'))
     return f'{written[:start]}"enum": [\n{names}\n      {written[written.index("]", start) :]}'

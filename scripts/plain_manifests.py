@@ -28,7 +28,7 @@ MADE: Mapping[str, Recipe] = {
     "kubernetes.yaml": Recipe("02-kubernetes-values.yaml"),
     "examples/checkpoint-s3.yaml": Recipe("07-s3-values.yaml"),
     "examples/checkpoint-gcs.yaml": Recipe("08-gcs-values.yaml"),
-    "examples/filling.yaml": Recipe("15-filling-values.yaml", frozenset({"StatefulSet"})),
+    "examples/backfill.yaml": Recipe("15-backfill-values.yaml", frozenset({"StatefulSet"})),
     "examples/service-monitor.yaml": Recipe("09-watched-values.yaml", frozenset({"ServiceMonitor"})),
     "examples/network-policy.yaml": Recipe("11-closed-network-values.yaml", frozenset({"NetworkPolicy"})),
 }

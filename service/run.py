@@ -166,7 +166,7 @@ class Service:
 def run_jobs(jobs: Sequence[Job], secrets: Iterable[str] = ()) -> int:
     """Run the jobs of a pipeline with the environment's settings; 0 = done, 1 = a failure, 2 = wrong configuration.
 
-    `secrets` are told to nobody, beside those of the settings and of tables.
+    `secrets` are kept out of all output, as those of the settings and of tables are.
     """
     try:
         settings = load()

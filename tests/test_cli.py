@@ -15,9 +15,9 @@ QUICKSTART = str(ROOT / "examples" / "quickstart.sql")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
-def test_every_example_is_right(path: Path, capsys: pytest.CaptureFixture[str]):
+def test_every_example_is_valid(path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["check", str(path)]) == 0
-    assert "right" in capsys.readouterr().out
+    assert "valid" in capsys.readouterr().out
 
 
 def test_check_lists_every_mistake_and_answers_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -70,7 +70,7 @@ def test_explain_says_that_rows_go_whole_where_late_ones_are_written(
     main(["explain", QUICKSTART])
     text = capsys.readouterr().out
     assert "exchange orders to window_partial_1 by (product)" in text
-    assert "rows come to windows whole" in text
+    assert "whole rows go to windows" in text
 
 
 @pytest.mark.parametrize("command", ["run", "check", "explain", "test", "demo"])

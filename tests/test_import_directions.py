@@ -116,6 +116,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.plan",
         "service.schema_registry",
     },
+    "service.deployment.start_clock": {
+        "service.checkpoint",
+        "service.deployment.deployment",
+        "service.host.clock",
+        "service.kafka",
+    },
     "service.deployment.awaited_tables": {
         "service.checkpoint",
         "service.deployment.bounds",
@@ -190,7 +196,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.runtime",
     },
     "service.deployment.upgrading": {"service.checkpoint", "service.plan", "service.runtime"},
-    "service.deployment.filling": {
+    "service.deployment.backfill": {
         "service.checkpoint",
         "service.deployment.deployment",
         "service.kafka",
@@ -198,7 +204,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "service.deployment.taking_over": {
         "service.checkpoint",
-        "service.deployment.filling",
+        "service.deployment.backfill",
         "service.deployment.upgrading",
         "service.plan",
         "service.runtime",
@@ -222,6 +228,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.record_limits",
         "service.deployment.replanning",
         "service.deployment.rolling_forward",
+        "service.deployment.start_clock",
         "service.deployment.upgrading",
         "service.exit_codes",
         "service.formats",

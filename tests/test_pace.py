@@ -90,7 +90,7 @@ def test_records_that_become_larger_make_batches_smaller_at_once_and_larger_agai
         pytest.param(40.0, 3_355_443, id="narrow rows"),
         pytest.param(300.0, 447_392, id="wide ones"),
         pytest.param(0.0, MOST, id="rows that are added up before they are sent"),
-        pytest.param(30_000.0, LEAST_ROWS, id="rows that fan out: one that does not fit is cut anew"),
+        pytest.param(30_000.0, LEAST_ROWS, id="rows that fan out: one that does not fit is replanned"),
     ],
 )
 def test_a_batch_sends_no_more_to_a_level_than_its_tasks_have_room_for(share: float, rows: int) -> None:

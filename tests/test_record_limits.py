@@ -174,5 +174,5 @@ def test_what_was_refused_comes_from_the_writer_process_to_the_driver() -> None:
     note(came)
     failed.add_note("\n".join(came.__notes__))
     text = "".join(format_exception(failed))
-    assert failure_of(RuntimeError(text)).told == {"3/t": [5, 0]}
-    assert "tailrace-told" not in failure_of(RuntimeError(text)).text
+    assert failure_of(RuntimeError(text)).for_driver == {"3/t": [5, 0]}
+    assert "tailrace-for-driver" not in failure_of(RuntimeError(text)).text

@@ -19,6 +19,8 @@ KAFKA = "'connector' = 'kafka', 'topic' = 't', 'format' = 'json'"
         ("'fields.a.min' = 'x'", "'fields.a.min' = 'x' is no number"),
         ("'fields.a.foo' = '1'", "'fields.a.foo' is unknown"),
         ("'fields.a.min' = '3000000000'", "'fields.a.min' = '3000000000' is more than the greatest number"),
+        ("'fields.a.null-rate' = '1.5'", "'fields.a.null-rate' = '1.5' is not between 0 and 1"),
+        ("'fields.a.kind' = 'sequence', 'fields.a.end' = '-1', 'fields.a.start' = '0'", "is more than the end, -1"),
         ("'rows-per-second' = '-5'", "option 'rows-per-second' cannot be '-5'"),
         ("'number-of-rows' = '0'", "option 'number-of-rows' cannot be '0'"),
     ],
@@ -30,6 +32,31 @@ def test_check_says_which_rows_cannot_be_made(
     said = capsys.readouterr().err
     assert told in said
     assert said.startswith("p.sql:2:"), "the place of the option"
+
+
+@pytest.mark.parametrize("length", ["-1", "1000001"])
+@pytest.mark.parametrize("kind", ["STRING", "VARCHAR(5)", "BYTES"])
+def test_check_says_how_long_a_text_can_be(kind: str, length: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    option = f"'fields.a.length' = '{length}'"
+    assert check(f"CREATE TABLE t (a {kind}) WITH ('connector' = 'datagen',\n  {option});", tmp_path) == 2
+    assert f"{option} is not between 0 and 1,000,000" in capsys.readouterr().err
+
+
+def test_a_property_that_no_client_knows_is_noted_and_refuses_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    options = (
+        "'properties.max.pol.records' = '5',\n  'properties.company.audit.url' = 'x',\n"
+        "  'properties.linger.ms' = '5', 'properties.group.id' = 'g', 'properties.bootstrap.servers' = 'b:9092',"
+        " 'properties.partition.discovery.interval.ms' = '5', 'properties.security.protocol' = 'PLAINTEXT'"
+    )
+    assert check(f"CREATE TABLE t (a INT) WITH ({KAFKA},\n  {options});", tmp_path) == 0
+    notes = [line for line in capsys.readouterr().out.splitlines() if "no property" in line or "hint" in line]
+    assert notes == [
+        'note: p.sql:2:3: Kafka\'s clients have no property "max.pol.records": it has no effect',
+        '  hint:   did you mean "max.poll.records"?',
+        'note: p.sql:3:3: Kafka\'s clients have no property "company.audit.url": it has no effect',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The differences that are known, each with its reason; what is listed and does not differ any more is told as well."""
+"""The known differences, each with its reason; an entry that no longer differs is reported as well."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rows_difference(flink: list[tuple[str, ...]], ours: list[tuple[str, ...]]) -
         if row in right:
             right.remove(row)
             left.remove(row)
-    told = [f"  only Flink:    {', '.join(row)}" for row in left] + [
+    lines = [f"  only Flink:    {', '.join(row)}" for row in left] + [
         f"  only Tailrace: {', '.join(row)}" for row in right
     ]
-    return "\n".join(told)
+    return "\n".join(lines)

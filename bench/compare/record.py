@@ -1,4 +1,4 @@
-"""`python -m bench.compare.record WHAT...`: ask Flink anew and write its answers where the tests read them."""
+"""`python -m bench.compare.record WHAT...`: ask Flink again and write its answers where the tests read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- What is told of each account, with changes.
+-- The results of each account, with changes.
 CREATE TABLE results (
   account BIGINT,
   n BIGINT,

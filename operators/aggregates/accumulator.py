@@ -1,4 +1,4 @@
-"""Accumulators: small sets of columns that are computed from some rows and put together with those of other rows."""
+"""Accumulators: small sets of columns that are computed from some rows and combined with those of other rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from operators.sql_text import all_named, every
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accumulator:
-    """Columns that partial results are kept in.
-
-    `create` computes them from rows; `combine` from columns {0}, {1}, ... of many partials; `merge` from {a0}, {a1},
-    ... of what is kept (NULL where nothing is) and {b0}, {b1}, ... of what is added.
-    """
+    """Columns of partial results. `create` computes them from rows; `combine` from columns {0}, {1}, ... of many
+    partials; `merge` from {a0}, {a1}, ... of the stored result (NULL if there is none) and {b0}, {b1}, ... of the new
+    one."""
 
     create: tuple[str, ...]
     combine: tuple[str, ...]
@@ -26,7 +24,7 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True)
 class PlacedAccumulator:
-    """An accumulator and the names of the columns that it is kept in."""
+    """An accumulator and the names of its columns."""
 
     accumulator: Accumulator
     names: tuple[str, ...]
@@ -36,7 +34,7 @@ class PlacedAccumulator:
         return all_named(self.accumulator.create, self.names)
 
     def combine(self) -> Iterable[str]:
-        """Return the SELECT items that put the columns of many partials together."""
+        """Return the SELECT items that combine the columns of many partials."""
         return all_named((text.format(*self.names) for text in self.accumulator.combine), self.names)
 
     def merge(self, before: str) -> Iterable[str]:
@@ -53,7 +51,8 @@ class Argument:
 
     In an append-only input all weights are 1 and are not read. `over` is the window that accumulators are created in,
     if any; in a window equal values may count once (`distinct`). `order` stands behind the values of an aggregate in
-    which their order matters, where the window leaves it open.
+    which their order matters, where the window leaves it open. `number` is the column that numbers rows by their
+    arrival, where partials are put together in any order.
     """
 
     x: str | None
@@ -64,15 +63,16 @@ class Argument:
     over: str = ""
     distinct: bool = False
     order: str = ""
+    number: str = ""
 
     def where(self, *conditions: str) -> str:
-        """Return what stands behind an aggregate's arguments: the FILTER clause, with further conditions, and the
+        """Return the text after an aggregate's arguments: the FILTER clause, with further conditions, and the
         window."""
         condition = every([self.filter, *conditions])
         return (f" FILTER (WHERE {condition})" if condition else "") + self.over
 
     def taken(self, text: str) -> str:
-        """Return what is computed of the argument, as DuckDB's aggregates take it."""
+        """Return the argument in the form that DuckDB's aggregates take."""
         return f"DISTINCT {text}" if self.distinct else text
 
     @property

@@ -24,7 +24,7 @@ from operators.state.tables.keyed import KeyedTable
 
 
 def arrival_columns(values: ValueSet) -> dict[str, pa.DataType]:
-    """Return the columns behind the keys in the table of a set: a value, and the numbers of its arrivals."""
+    """Return the columns after the keys in the table of a set: a value, and the numbers of its arrivals."""
     return {VALUE: values.type, NUMBERS: pa.list_(pa.int64())}
 
 
@@ -70,7 +70,7 @@ def _numbered(
     partials: pa.Table,
     sql: Sql,
 ) -> pa.Table:
-    """For each key and value: the numbers of the rows that came, and how many have gone."""
+    """For each key and value: the numbers of the rows that came, and the count of those that were retracted."""
     place = layout.places[at]
     rows = partials.filter(pc.equal(partials.column(TAG), place.tag)).select([*keys, place.value, place.times])
     rows = numbered(rows.rename_columns([*keys, VALUE, TIMES]))

@@ -26,14 +26,14 @@ from operators.state.tables.keyed import KeyedTable
 
 
 class Moved(NamedTuple):
-    """The changes of a batch to a set: `deltas` has a row of accumulators a key; `combined` puts several together."""
+    """The changes of a batch to a set: `deltas` has a row of accumulators for each key; `combined` combines several."""
 
     deltas: pa.Table
     combined: list[str]
 
 
 def value_columns(layout: AccumulatorLayout, group: Sequence[int]) -> dict[str, pa.DataType]:
-    """Return the columns behind the keys in the table of a group of sets: a value, and how often it is in each set."""
+    """Return the columns after the keys in the table of a group of sets: a value, and its count in each set."""
     return {VALUE: layout.sets[group[0]].type, **{layout.places[at].times: pa.int64() for at in group}}
 
 
@@ -57,19 +57,19 @@ def fold_values(
     delta = sql(select(summed, "partials", where=there, group_by=by), {"partials": partials})
     pairs = table.read(state, delta, sql)
     before = [pc.fill_null(pairs.rows.column(PREVIOUS + name), 0).to_numpy() for name in times]
-    # What is taken back more often than it came is not there, and leaves nothing behind.
+    # A value that is retracted more often than inserted does not exist, and leaves nothing behind.
     after = [np.maximum(b + pairs.rows.column(name).to_numpy(), 0) for b, name in zip(before, times, strict=True)]
     turns = [(a > 0).astype(np.int64) - (b > 0) for a, b in zip(after, before, strict=True)]
     kept = pairs.rows.select(by)
     for name, count in zip(times, after, strict=True):
         kept = kept.append_column(name, pa.array(count))
     stays = np.logical_or.reduce([count > 0 for count in after])
-    # Where rows only come, that a value has come once more changes nothing that is kept.
+    # If rows are only added, another occurrence of a value changes nothing that is stored.
     silent = layout.append and not any(layout.sets[at].repeats for at in group)
     differs = np.logical_or.reduce([turn > 0 for turn in turns]) if silent else None
     table.write(state, pairs, kept, now, stays=stays, changed=differs)
     changes = {f"{WEIGHT}{i}": turn for i, turn in enumerate(turns)}
-    # How often a value is there matters to few, and most values that come were there before.
+    # Few sets need the count of a value, and most values that come are there already.
     changes |= {f"{TIMES}{i}": after[i] - before[i] for i, at in enumerate(group) if layout.sets[at].repeats}
     moved = pa.table([*pairs.rows.select(by).columns, *map(pa.array, changes.values())], names=[*by, *changes])
     moved = moved.filter(pa.array(np.logical_or.reduce([change != 0 for change in changes.values()])))
@@ -79,12 +79,12 @@ def fold_values(
 
 
 def changed_column(at: int) -> str:
-    """Return the name of the column (BOOLEAN) that says that some value of set `at` has come or gone."""
+    """Return the name of the column (BOOLEAN) that says whether a value of set `at` has come or gone."""
     return f"changed{at}"
 
 
 def left_column(extreme: str) -> str:
-    """Return the name of the column that holds the best value that has left, beside that of the best that came."""
+    """Return the name of the column with the best value that was removed, beside that of the best that was added."""
     return f"left_{extreme}"
 
 
@@ -94,7 +94,8 @@ def rescan_column(extreme: str) -> str:
 
 
 def _deltas(keys: Sequence[str], values: ValueSet, at: int, place: int) -> list[str]:
-    """What the values that have `moved` change in set `at`, number `place` of its group: queries with a row a key."""
+    """The accumulators of the values that have `moved` in set `at`, number `place` of its group: queries with a row for
+    each key."""
     weight, times = f"{WEIGHT}{place}", f"{TIMES}{place}"
     items = [text for placed in values.accumulators for text in placed.create()]
     for extreme in values.extremes:
@@ -105,7 +106,7 @@ def _deltas(keys: Sequence[str], values: ValueSet, at: int, place: int) -> list[
         turned = select([*keys, VALUE, named(weight, WEIGHT)], "moved", where=f"{weight} <> 0")
         parts.append(select([*keys, *items], inner(turned), group_by=keys))
     if values.lists:
-        # It matters how often a value is there, or only that it is.
+        # Either the count of a value matters, or only that it exists.
         differs = times if values.repeats else weight
         flag = named("true", changed_column(at))
         parts.append(select([*keys, flag], "moved", where=f"{differs} <> 0", group_by=keys))
@@ -113,7 +114,7 @@ def _deltas(keys: Sequence[str], values: ValueSet, at: int, place: int) -> list[
 
 
 def combined(values: ValueSet, at: int) -> list[str]:
-    """Return the SELECT items that put several rows of what is changed in set `at` together."""
+    """Return the SELECT items that combine several rows of changes of set `at`."""
     names = [(e.function, name) for e in values.extremes for name in (e.name, left_column(e.name))]
     changed = changed_column(at)
     listed = [named(f"COALESCE(BOOL_OR({changed}), false)", changed)] if values.lists else []
@@ -128,8 +129,8 @@ def rescanned(
     kept: pa.Table,
     sql: Sql,
 ) -> pa.Table:
-    """Return `kept` with what must be recomputed from all values of its key: each extreme whose value has left, each
-    list. `tables` are those of the groups of sets."""
+    """Return `kept` with the columns that must be recomputed from all values of its key: each extreme whose value was
+    removed, each list. `tables` are those of the groups of sets."""
     for group, table in zip(layout.groups, tables, strict=True):
         for at in group:
             values, times = layout.sets[at], layout.places[at].times
@@ -166,11 +167,11 @@ def _read_anew(
     rows = kept.filter(mask)
     found = table.read_groups(state, rows)
     again = {name: f"again_{name}" for name in texts}
-    anew = select([*keys, *all_named(texts.values(), again.values())], source, group_by=keys)
+    recomputed = select([*keys, *all_named(texts.values(), again.values())], source, group_by=keys)
     replaced = []
     for name in texts:
         type_ = duckdb_type(kept.schema.field(name).type)
         replaced.append(named(f"CAST(CASE WHEN {flag} THEN {again[name]} ELSE {name} END AS {type_})", name))
-    source = join("kept", inner(anew, "anew"), same(of("kept", keys), of("anew", keys)), "LEFT JOIN")
+    source = join("kept", inner(recomputed, "recomputed"), same(of("kept", keys), of("recomputed", keys)), "LEFT JOIN")
     statement = select([f"kept.* REPLACE ({comma(replaced)})"], source, order_by=of("kept", [AT]))
     return sql(statement, {"kept": numbered(kept), "found": found}).drop_columns([AT])

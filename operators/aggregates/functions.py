@@ -120,13 +120,13 @@ def _deviation(*, sample: bool, root: bool) -> AggregateFunction:
 
 
 def _cut_off(count: str, parts: Sequence[str], least: int, inexact: str) -> str:
-    """The whole part of a variance of integers, from whole numbers, so that 9 does not become 8.99 and then 8.
+    """The whole part of a variance of integers, computed from whole numbers, so that 9 does not become 8.99 and then 8.
 
-    Numbers of up to 30 digits are whole in the `parts` of the `spread`; of larger ones `inexact` is cut off.
+    Numbers of up to 30 digits are whole in the `parts` of the `spread`; of larger ones `inexact` is truncated.
     """
     whole = " + ".join(f"CAST({part} AS HUGEINT)" for part in parts)
     exact = f"({whole}) // (CAST({count} AS HUGEINT) * ({count} - {least}))"
-    # GREATEST leaves NULL out, so it stands outside.
+    # GREATEST ignores NULL, so the condition is outside of it.
     return f"GREATEST(COALESCE(CAST(TRY({exact}) AS DOUBLE), TRUNC({inexact})), 0)"
 
 
@@ -147,7 +147,7 @@ def _as_is(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) ->
 
 
 def separator_of(constants: Sequence[str]) -> str:
-    """Return what LISTAGG puts between values, as DuckDB text."""
+    """Return the separator of LISTAGG, as DuckDB text."""
     return constants[0] if constants else "','"
 
 
@@ -170,7 +170,7 @@ def _json_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataTy
 
 
 def _texts(argument: Argument, item: str, separator: str) -> Accumulator:
-    """An accumulator of one text, the items one behind another."""
+    """An accumulator of one text, the concatenated items."""
     literal = separator.replace("{", "{{").replace("}", "}}")
     return Accumulator(
         create=(f"STRING_AGG({item}, {separator}{argument.order}){argument.where()}",),
@@ -195,12 +195,12 @@ def _object_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.Data
 
 
 def _multiset_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
-    """A map from each value to how often it is there, of the entries that are kept."""
+    """A map from each value to its count, from the stored entries."""
     return f"CAST(COALESCE(map_from_entries({columns[0][0]}), MAP {{}}) AS {duckdb_type(type_)})"
 
 
 def _quantiles(argument: Argument) -> tuple[Accumulator, ...]:
-    """The percentiles of the rows of one frame, which are put together with no others."""
+    """The percentiles of the rows of one frame, which are never combined with others."""
     percentages = comma(f"CAST({text} AS DOUBLE)" for text in argument.constants)
     accumulator = Accumulator(
         create=(f"QUANTILE_CONT(CAST({argument.text} AS DOUBLE), [{percentages}]){argument.where()}",),
@@ -217,7 +217,7 @@ def _quantiles_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.D
 
 
 def _parities(argument: Argument) -> tuple[Accumulator, ...]:
-    """The bits that an odd number of values have, and how many values there are: to take one back is to add it."""
+    """The bits that an odd number of values have, and the number of values: to retract a value is to add it again."""
     odd = () if argument.append else (f"{WEIGHT} % 2 <> 0",)
     return (_kept(argument, "BIT_XOR", "COALESCE(XOR({a0}, {b0}), {a0}, {b0})", *odd), counted(argument))
 
@@ -265,25 +265,24 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
 """How each aggregate is computed, by its name in SQL."""
 
 EXTREMES = ("MIN", "MAX")
-"""Aggregates that repeat no matter how often a value occurs, and that cannot take a value back without its rivals."""
+"""Aggregates for which the count of a value does not matter, and that cannot retract a value without its rivals."""
 
 LISTS = ("LISTAGG", "ARRAY_AGG", "JSON_ARRAYAGG")
-"""Aggregates that put values one behind another: in the order of arrival, or of the values where they come from a
-multiset."""
+"""Aggregates that list values: in the order of arrival, or of the values if they come from a multiset."""
 
 BITS = ("BIT_AND", "BIT_OR")
-"""Aggregates that repeat no matter how often a value occurs, and that cannot take a value back without all others."""
+"""Aggregates for which the count of a value does not matter, and that cannot retract a value without all others."""
 
 WHOLES = ("PERCENTILE", "JSON_OBJECTAGG", "COLLECT")
-"""Aggregates that need the multiset of all values, also where rows are only added."""
+"""Aggregates that need the multiset of all values, even if rows are only added."""
 
 ENDS = ("FIRST_VALUE", "LAST_VALUE")
-"""Aggregates that repeat no matter how often a value occurs, and that are of no meaning without an order of arrival."""
+"""Aggregates for which the count of a value does not matter, and that need an order of arrival."""
 
 
 def follows_arrival(function: str, *, distinct: bool, append: bool) -> bool:
-    """Return whether the answer depends on the order in which rows arrive, which are never taken back (`append`) or
-    may be."""
+    """Return whether the answer depends on the order in which rows arrive, which are never retracted (`append`) or may
+    be."""
     return function in ENDS or (append and function in LISTS and not distinct)
 
 
@@ -291,11 +290,11 @@ ARRIVED_END = AggregateFunction(
     accumulators=lambda a: (),
     finish=lambda _, columns, type_: f"CAST(struct_extract({columns[0][0]}, 'v') AS {duckdb_type(type_)})",
 )
-"""FIRST_VALUE and LAST_VALUE of a value that is kept beside the number of its arrival."""
+"""FIRST_VALUE and LAST_VALUE of a value that is stored beside the number of its arrival."""
 
 
 def arrivals() -> Accumulator:
-    """Return how many rows have ever come, those since taken back included."""
+    """Return the number of rows that have ever come, including retracted ones."""
     return Accumulator(
         create=(f"CAST(COALESCE(SUM(GREATEST({WEIGHT}, 0)), 0) AS BIGINT)",),
         combine=("CAST(COALESCE(SUM({0}), 0) AS BIGINT)",),
@@ -305,10 +304,10 @@ def arrivals() -> Accumulator:
 
 
 REPEATING = (*EXTREMES, *ENDS, *BITS)
-"""Aggregates of which DISTINCT changes nothing."""
+"""Aggregates that DISTINCT does not change."""
 
 DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV")
-"""Aggregates of how far values lie from their average."""
+"""Aggregates of the distance of values from their mean."""
 
 
 def version_of(function: str, *, floating: bool) -> int:
@@ -321,18 +320,18 @@ def version_of(function: str, *, floating: bool) -> int:
 
 
 WRITES_JSON = ("JSON_ARRAYAGG", "JSON_OBJECTAGG")
-"""Aggregates of whose constants the first is DuckDB text that follows from the type of the argument."""
+"""Aggregates whose first constant is DuckDB text that follows from the type of the argument."""
 
 
-def told_constants(function: str, constants: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the constants of an aggregate that say what is wanted, not how it is computed."""
+def semantic_constants(function: str, constants: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of an aggregate's constants that belong to its meaning, not to its computation."""
     return constants[1:] if function in WRITES_JSON else constants
 
 
 def refusal(function: str, *, append: bool, merged: bool = False) -> str | None:
     """Return why an aggregate cannot be computed, or None if it can.
 
-    `append` says that its rows are never taken back, `merged` that its partials are put together in any order.
+    `append` says that its rows are never retracted, `merged` that its partials are combined in any order.
     """
     if function not in AGGREGATES:
         return f"{function} is not computed"

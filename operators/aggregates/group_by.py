@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,9 +31,9 @@ from operators.base import KernelDefaults
 from operators.changes import difference
 from operators.columns import no_changes
 from operators.kernel import Step
-from operators.names import FOUND, PREVIOUS, TAG, WEIGHT, new_answers, old_answers
+from operators.names import FOUND, PREVIOUS, SEQUENCE, TAG, WEIGHT, new_answers, old_answers
 from operators.sql import Sql
-from operators.sql_text import differ, inner, named, select, union_all
+from operators.sql_text import differ, inner, join, named, of, same, select, union_all
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.keyed import KeyedTable
 from operators.state.tables.table import specs_of
@@ -41,16 +42,24 @@ from operators.time import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPartial(PartialAggregate):
-    """Pre-aggregate a block by `keys`: a stateless step, before the exchange or just before `GroupBy`."""
+    """Pre-aggregate a block by `keys`: a stateless step, before the exchange or just before `GroupBy`.
+
+    `numbered` partials are those of `WindowPartial`.
+    """
 
     input: pa.Schema
     keys: tuple[int, ...]
     aggregates: tuple[AggregateSpec, ...]
     append: bool
+    numbered: bool = False
 
     @property
     def windowed(self) -> bool:
         return False
+
+    @property
+    def number(self) -> str:
+        return SEQUENCE if self.numbered else ""
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
@@ -79,7 +88,7 @@ class GroupBy(KernelDefaults):
 
     @property
     def version(self) -> int:
-        """2 where values are kept once for several filters, which were tables of their own."""
+        """2 since values are stored once for several filters; before, each filter had a table."""
         return 2 if any(len(group) > 1 for group in layout_of(self.partial).groups) else 1
 
     def traces(self) -> Mapping[str, TraceSpec]:
@@ -96,7 +105,7 @@ class GroupBy(KernelDefaults):
         return tuple(tables)
 
     def _table(self, name: str, columns: Mapping[str, pa.DataType], *, by_value: bool = False) -> KeyedTable:
-        """A table with one row a group, or one a group and value, the first of `columns`. Keys stand before these."""
+        """A table with one row a group, or one a group and value; the group's keys come before `columns`."""
         keys = key_types(self.partial)
         return KeyedTable(
             name=name,
@@ -126,13 +135,26 @@ class GroupBy(KernelDefaults):
         ]
         return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
 
+    def _forget_values(self, state: State, sets: Sequence[KeyedTable], strays: pa.Table, now: int, sql: Sql) -> None:
+        """Forget the values of groups that are not kept: they came together with a retraction that met no row."""
+        keys = strays.column_names
+        for table in sets if strays.num_rows else ():
+            kept = table.read_groups(state, strays)
+            if keys:
+                belongs = join("kept", "strays", same(of("kept", keys), of("strays", keys)), "SEMI JOIN")
+                kept = sql(select(["*"], belongs), {"kept": kept, "strays": strays})
+            if kept.num_rows:
+                pairs = table.read(state, kept, sql)
+                stays = np.zeros(kept.num_rows, dtype=np.bool_)
+                table.write(state, pairs, pairs.rows.select(table.schema.names), now, stays=stays)
+
     def forget(self, state: State, upto: int) -> None:
         """Forget the groups whose key `ends` is `upto` or less."""
         for table in self.tables():
             table.expire_upto(state, upto)
 
     def _combined(self, layout: AccumulatorLayout, partials: pa.Table, moved: Sequence[Moved], sql: Sql) -> pa.Table:
-        """What the batch adds to each group: one row a key."""
+        """The change of each group in the batch: one row for each key."""
         sources = {"partials": partials, **{f"moved{i}": m.deltas for i, m in enumerate(moved)}}
         plain = select(["*"], "partials", where=f"{TAG} = 0" if layout.sets else "")
         union = union_all([plain, *(select(["*"], f"moved{i}") for i in range(len(moved)))], by_name=True)
@@ -164,13 +186,17 @@ class GroupBy(KernelDefaults):
         answers = sql(select(["*", *verdicts], inner(select(items, source))), tables)
         was, is_, differs = (answers.column(name).to_numpy() for name in (FOUND, "alive", "differs"))
         groups.write(state, pairs, answers, clock.now, stays=is_)
+        if sets:
+            strays = ~is_ & (~was | (answers.column(ROWS).to_numpy() < 0))
+            self._forget_values(state, sets, answers.filter(pa.array(strays)).select(keys), clock.now, sql)
         old, new = [*keys, *olds], [*keys, *news]
         changes = difference(answers, old, new, was, is_, differs, self.output, refresh=self.ttl > 0)
         return Step(changes=changes, unmatched_retractions=_unmatched_retractions(answers))
 
 
 def _as_first_seen(key: str, type_: pa.DataType) -> str:
-    """The key of a group as its rows have come out so far: 0.0 equals -0.0, but one does not take the other back."""
+    """The key of a group as its rows were emitted first: 0.0 equals -0.0, but a row with the one does not retract a row
+    with the other."""
     if not (pa.types.is_floating(type_) or pa.types.is_nested(type_)):
         return key
     return named(f"CASE WHEN {FOUND} THEN {PREVIOUS}{key} ELSE {key} END", key)

@@ -28,8 +28,10 @@ from operators.aggregates.functions import (
     AggregateFunction,
     AggregateSpec,
     arrivals,
+    follows_arrival,
     refusal,
 )
+from operators.aggregates.numbered_values import by_number
 from operators.aggregates.sums import counted
 from operators.aggregates.value_lists import list_type, lists_nulls, value_list
 from operators.aggregates.value_sets import Extreme, ValuePlace, ValueSet
@@ -38,12 +40,12 @@ from operators.names import NUMBERS, TAG, TIMES, VALUE, WEIGHT, column, times_of
 from operators.sql_text import either, every, named, select, union_all
 
 ROWS = "p0"
-"""The accumulator that counts the rows of a group; an empty group has none."""
+"""The accumulator that counts the rows of a group; a group without rows does not exist."""
 
 
 @dataclass(slots=True)
 class AggregateResult:
-    """An aggregate, and the columns that its answer is read from."""
+    """An aggregate, and the columns from which its answer is read."""
 
     function: AggregateFunction
     argument: Argument
@@ -53,15 +55,21 @@ class AggregateResult:
 class AccumulatorLayout:
     """The accumulators of `aggregates` over rows of `input`, a block that only inserts (`append`) or not.
 
-    Values are kept in the order of arrival only where groups are (not `windowed`); ValueError for an aggregate that is
-    not computed.
+    Values are kept in the order of arrival only where groups are (not `windowed`), or where `number` is a column that
+    numbers the rows; ValueError for an aggregate that is not computed.
     """
 
     def __init__(
-        self, input: pa.Schema, aggregates: Sequence[AggregateSpec], append: bool, windowed: bool = True
+        self,
+        input: pa.Schema,
+        aggregates: Sequence[AggregateSpec],
+        append: bool,
+        windowed: bool = True,
+        number: str = "",
     ) -> None:
         self.append = append
         self.windowed = windowed
+        self.number = number
         self.arrivals = ""
         self.types: dict[str, pa.DataType] = {}
         self.accumulators: list[PlacedAccumulator] = []
@@ -104,7 +112,16 @@ class AccumulatorLayout:
             x, type_ = column(position), input.field(position).type
         extreme, listed = aggregate.function in EXTREMES, aggregate.function in (*LISTS, *BITS, *WHOLES)
         if x is None or type_ is None or self._accumulates(aggregate.function, distinct):
-            argument = Argument(x=x, type=type_, filter=condition, append=self.append, constants=aggregate.constants)
+            if self.number and follows_arrival(aggregate.function, distinct=distinct, append=self.append):
+                function = by_number(aggregate.function)
+            argument = Argument(
+                x=x,
+                type=type_,
+                filter=condition,
+                append=self.append,
+                constants=aggregate.constants,
+                number=self.number,
+            )
             names = [self._place(self.accumulators, accumulator) for accumulator in function.accumulators(argument)]
             self.results.append(AggregateResult(function, argument, names))
             return
@@ -125,7 +142,7 @@ class AccumulatorLayout:
         self.results.append(AggregateResult(function, argument, names))
 
     def _arrange_end(self, function: str, x: str, type_: pa.DataType, condition: str | None) -> None:
-        """The first or last value of a set in the order of arrival: the least or greatest by its number."""
+        """The first or last value of a set in the order of arrival: that with the least or greatest number."""
         (self.arrivals,) = self._place(self.accumulators, arrivals())
         values = self._set(x, type_, condition, nulls=False, ordered=True)
         name = self._name(pa.struct([("s", pa.int64()), ("v", type_)]))
@@ -207,7 +224,7 @@ class AccumulatorLayout:
             value = {self.places[group[0]].value: named(first.x, self.places[group[0]].value)}
             items = [*key, named(f"CAST({number} AS TINYINT)", TAG), *nothing, *(empty | value).values()]
             where = every([None if first.nulls else f"{first.x} IS NOT NULL", self._any_filter(group)])
-            if first.ordered:  # each row by itself, as it came
+            if first.ordered:  # each row by itself, in the order of arrival
                 there = every([where, f"{WEIGHT} <> 0"])
                 times = never | {TIMES: named(WEIGHT, TIMES)}
                 parts.append(select([*items, *times.values()], source, where=there))
@@ -226,7 +243,7 @@ class AccumulatorLayout:
         return either(given) if len(given) == len(filters) else "true"
 
     def _count(self, condition: str | None) -> str:
-        """How often a value has come, less how often it has gone, in the rows of a condition."""
+        """The number of insertions less the retractions of a value, in the rows of a condition."""
         filtered = "" if condition is None else f" FILTER (WHERE {condition})"
         if self.append:
             return f"COUNT(*){filtered}"
@@ -239,7 +256,7 @@ class AccumulatorLayout:
         return [*self.accumulators, *(placed for values in self.sets for placed in values.accumulators)]
 
     def combined(self) -> list[str]:
-        """Return SELECT items that put many rows of accumulators of one key together."""
+        """Return SELECT items that combine many rows of accumulators of one key."""
         return [text for placed in self.all_accumulators() for text in placed.combine()]
 
     def read(self, prefix: str, names: Sequence[str], types: Sequence[pa.DataType]) -> list[str]:

@@ -61,6 +61,11 @@ class PartialAggregate(KernelDefaults):
         """Whether the rows are those of windows, whose partials may be put together in any order."""
         return True
 
+    @property
+    def number(self) -> str:
+        """The column that numbers rows by their arrival, beside those of the input; empty where there is none."""
+        return ""
+
     def times(self) -> tuple[str, ...]:
         """Return the names of the BIGINT columns between the keys and the accumulators."""
         return ()
@@ -76,7 +81,7 @@ class PartialAggregate(KernelDefaults):
 @lru_cache(maxsize=256)
 def layout_of(partial: PartialAggregate) -> AccumulatorLayout:
     """Return how the accumulators of `partial` are laid out."""
-    return AccumulatorLayout(partial.input, partial.aggregates, partial.append, partial.windowed)
+    return AccumulatorLayout(partial.input, partial.aggregates, partial.append, partial.windowed, partial.number)
 
 
 def key_names(partial: PartialAggregate) -> list[str]:

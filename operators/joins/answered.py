@@ -70,11 +70,11 @@ class Answered:
         places, versions = found
         names = key_columns(len(self.keys))
         columns = [*(rows.column(k) for k in keys), pa.array(times), rows.column(WEIGHT), pa.array(places)]
-        told = numbered(pa.table(columns, names=[*names, TIME, WEIGHT, PLACE]))
+        changes = numbered(pa.table(columns, names=[*names, TIME, WEIGHT, PLACE]))
         by = [*names, TIME]
         groups = sql(
-            select([*by, total(WEIGHT), named(f"MIN({PLACE})", PLACE)], "told", group_by=by),
-            {"told": told},
+            select([*by, total(WEIGHT), named(f"MIN({PLACE})", PLACE)], "changes", group_by=by),
+            {"changes": changes},
         )
         pairs = table.read(state, groups, sql)
         known: Mask = pairs.rows.column(FOUND).to_numpy()
@@ -86,15 +86,15 @@ class Answered:
         kept = pairs.rows.select([PREVIOUS + name for name in self.schema.names]).rename_columns(self.schema.names)
         versions = pa.concat_tables([versions.select(self.schema.names), kept.cast(self.schema)]).combine_chunks()
         self._keep(state, pairs, versions, mine, late, now)
-        group = self._groups(pairs.rows, told, names, sql)
+        group = self._groups(pairs.rows, changes, names, sql)
         return Recalled(late[group], mine[group], versions)
 
-    def _groups(self, groups: pa.Table, told: pa.Table, names: Sequence[str], sql: Sql) -> Positions:
+    def _groups(self, groups: pa.Table, changes: pa.Table, names: Sequence[str], sql: Sql) -> Positions:
         """The group of each row."""
         keyed = groups.select([*names, TIME]).append_column(GROUP, pa.array(np.arange(groups.num_rows)))
         by = [*names, TIME]
-        answer = sql(select([AT, GROUP], join("r", "g", same(of("r", by), of("g", by)))), {"r": told, "g": keyed})
-        group = np.empty(told.num_rows, dtype=np.int64)
+        answer = sql(select([AT, GROUP], join("r", "g", same(of("r", by), of("g", by)))), {"r": changes, "g": keyed})
+        group = np.empty(changes.num_rows, dtype=np.int64)
         group[answer.column(AT).to_numpy()] = answer.column(GROUP).to_numpy()
         return group
 

@@ -47,17 +47,17 @@ class UntimedDeletes:
         table, time = self.table, column(self.time)
         names = columns(self.keys)
         keys = comma(names)
-        told = numbered(rows.select([*names, time, WEIGHT]))
-        known = table.read(state, table.hashes(state, told))
+        arrived = numbered(rows.select([*names, time, WEIGHT]))
+        known = table.read(state, table.hashes(state, arrived))
         earlier = over(names, [AT], "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
         answer = sql(
             f"WITH every AS (SELECT {keys}, {time}, 1 AS w, -1 AS {AT} FROM known"
-            f" UNION ALL SELECT {keys}, {time}, {WEIGHT}, {AT} FROM told),"
+            f" UNION ALL SELECT {keys}, {time}, {WEIGHT}, {AT} FROM arrived),"
             # A row that comes after a delete is another row: its time is its own.
             f" lives AS (SELECT *, SUM(CAST(w < 0 AS INTEGER)) {earlier} AS life FROM every)"
             f" SELECT {keys}, MAX({time}) {over([*names, 'COALESCE(life, 0)'], [AT])} AS {time}, {AT},"
             f" w >= 0 AND ROW_NUMBER() {over(names, [f'{AT} DESC'])} = 1 AS stays FROM lives ORDER BY {AT}",
-            {"known": known, "told": told},
+            {"known": known, "arrived": arrived},
         )
         stays = answer.filter(answer.column("stays")).select(table.schema.names).cast(table.schema)
         table.write(state, known, stays.filter(stays.column(time).is_valid()))

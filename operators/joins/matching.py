@@ -128,7 +128,7 @@ def match_in_pieces(
 
 
 def _candidates(left: pa.Table, right: pa.Table, keys: tuple[Sequence[int], Sequence[int]], most: int) -> Positions:
-    """How many rows of `right` each row of `left` may match, by its key; too many are told rather than too few."""
+    """How many rows of `right` each row of `left` may match, by its key; an upper bound."""
     if not keys[0]:
         return np.full(left.num_rows, right.num_rows, dtype=np.int64)
     asked, known = bucket_hash(left, keys[0]), bucket_hash(right, keys[1])

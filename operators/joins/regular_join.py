@@ -4,6 +4,8 @@ A pair (l, r) was there l.old · r.old times and is there l.new · r.new times; 
 at. A row of an outer side stands alone, padded with NULLs, as long as it matches nothing, so each row is kept with its
 degree, the number of its matches, and one whose degree leaves or becomes zero loses or gets back its padded form. A
 semi join has the left rows that match, an anti join those that do not, a mark join both, and says which are which.
+Where these three compare keys alone, it matters whether there is a right row of a key, not how many there are: right
+rows are counted by key, and left rows are looked at when the first right row of their key comes or the last one goes.
 A pair whose condition cannot be computed counts as one that perhaps matches (`undecided.py`).
 """
 
@@ -22,7 +24,7 @@ from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, taken
 from operators.joins.shown import joined_types
-from operators.joins.side import Side, TouchedRows, matches_of
+from operators.joins.side import Side, Touched, TouchedRows, matches_of
 from operators.joins.undecided import UndecidedPairs
 from operators.kernel import Step, in_steps, together
 from operators.names import WEIGHT
@@ -64,8 +66,9 @@ class RegularJoin(KernelDefaults):
 
     @property
     def version(self) -> int:
-        """2 where degrees count pairs whose condition cannot be computed, which matched nothing before."""
-        return 2 if self.doubts else 1
+        """2 where right rows are counted by key, which were kept whole. 3 where degrees count pairs whose condition
+        cannot be computed: in version 1 such pairs matched nothing, in version 2 there were more of them."""
+        return 3 if self.doubts else 2 if self._asks_keys else 1
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -77,6 +80,23 @@ class RegularJoin(KernelDefaults):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return specs_of(*(side.table for side in self._sides()))
+
+    @property
+    def _asks_keys(self) -> bool:
+        """Whether nothing but its key is asked of a right row. Without a key rows are counted by a column of NULLs."""
+        return self.residual is None and not self.kind.shows_right
+
+    @property
+    def _asked(self) -> tuple[int, ...]:
+        """The columns of right that are kept."""
+        if self._asks_keys:
+            return tuple(sorted(set(self.right_keys))) or (0,)
+        return tuple(range(len(self.right)))
+
+    @property
+    def _asked_keys(self) -> tuple[int, ...]:
+        """The places of the keys among the columns of right that are kept."""
+        return tuple(map(self._asked.index, self.right_keys))
 
     def _sides(self) -> tuple[Side, Side]:
         left = Side(
@@ -94,11 +114,11 @@ class RegularJoin(KernelDefaults):
         right = Side(
             port=1,
             kind=self.kind,
-            schema=self.right,
+            schema=pa.schema([self.right.field(place) for place in self._asked]),
             other=self.left,
-            keys=self.right_keys,
+            keys=self._asked_keys,
             null_safe=self.null_safe,
-            append=self.append[1],
+            append=self.append[1] and not self._asks_keys,
             tracks_degree=self.kind.shows_alone[1],
             ttl=self.ttl[1],
         )
@@ -114,12 +134,13 @@ class RegularJoin(KernelDefaults):
         if not any(rows.num_rows for rows in inputs):
             yield Step(changes=no_changes(self.output))
             return
+        inputs = (inputs[0], self._asked_rows(inputs[1]))
         split = [side.split(rows) for side, rows in zip(sides, inputs, strict=True)]
         left_changed, right_changed = (
             side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True)
         )
         left_matching, right_matching = (
-            left.matching(state, right.hashes(state, right_changed.rows), left_changed),
+            left.matching(state, right.hashes(state, self._telling(right_changed)), left_changed),
             right.matching(state, left.hashes(state, left_changed.rows), right_changed),
         )
         touched = (
@@ -139,16 +160,34 @@ class RegularJoin(KernelDefaults):
             unmatched_retractions=left_changed.unmatched_retractions + right_changed.unmatched_retractions,
         )
 
+    def _asked_rows(self, right: pa.Table) -> pa.Table:
+        """The columns of `right` that are kept, and those that say how the rows change."""
+        if not self._asks_keys:
+            return right
+        hidden = [name for name in right.column_names if name not in self.right.names]
+        rows = right.select([*(self.right.field(place).name for place in self._asked), *hidden])
+        if self.right_keys:
+            return rows
+        return rows.set_column(0, rows.schema.field(0), pa.nulls(rows.num_rows, rows.schema.field(0).type))
+
+    def _telling(self, right: Touched) -> pa.Table:
+        """The changed right rows of which left rows have to hear. Under a TTL those hear of all, as that keeps them."""
+        if not self._asks_keys or self.ttl[0]:
+            return right.rows
+        return right.rows.filter(pa.array((right.old > 0) != (right.new > 0)))
+
     def _pairs(
         self, touched: tuple[TouchedRows, TouchedRows], now: int, sql: Sql, undecided: UndecidedPairs
     ) -> Iterator[pa.Table]:
         """The changes of pairs, in pieces. Meanwhile the rows of `touched` gain their matches, and those of `undecided`
         pairs their doubts."""
         left, right = touched
-        on = condition(self.left_keys, self.right_keys, self.null_safe, len(self.left))
-        for matches in matches_of(sql, on, self.residual, touched, (self.left_keys, self.right_keys), now):
+        keys = self.left_keys, self._asked_keys
+        on = condition(*keys, self.null_safe, len(self.left))
+        most = 1 if self._asks_keys and not self.ttl[0] else None
+        for matches in matches_of(sql, on, self.residual, touched, keys, now):
             pairs = matches.pairs
-            left.gain(pairs.left, right.old[pairs.right], right.new[pairs.right])
+            left.gain(pairs.left, right.old[pairs.right].clip(max=most), right.new[pairs.right].clip(max=most))
             right.gain(pairs.right, left.old[pairs.left], left.new[pairs.left])
             if self.kind.shows_right:
                 yield from self._together(left, right, pairs)

@@ -137,19 +137,19 @@ class TemporalJoinOperator(KernelDefaults):
         dead: dict[int, pa.Table] = {}
         versions, late = self._versions(), dict[int, pa.Table]()
         if self.right_time is None:
-            settled = versions.settled(state, right, clock)
+            final = versions.final(state, right, clock)
             due, behind = _at_once(left), _at_once(left.slice(0, 0))
         else:
             assert self.left_time is not None
             left, right = self._timed(left, self.left_time, 0, dead), self._timed(right, self.right_time, 1, dead)
-            settled = versions.settled(state, right, clock)
+            final = versions.final(state, right, clock)
             due, behind = self._due(state, left, self.left_time, clock)
         changes = no_changes(self.output)
-        if due.rows.num_rows or settled.num_rows:
+        if due.rows.num_rows or final.num_rows:
             hashes = versions.current.hash(state, due.rows, self.left_keys)
-            known = versions.known(state, settled, hashes, clock.previous, sql)
+            known = versions.known(state, final, hashes, clock.previous, sql)
             if known.late.any():
-                late[1] = weigh(settled.select(self.right.names).filter(pa.array(known.late)), 1)
+                late[1] = weigh(final.select(self.right.names).filter(pa.array(known.late)), 1)
             places, found = asof(sql, due.rows, due.times, self.left_keys, known, self.right_keys), known.rows
             versions.keep(state, known)
         else:
@@ -176,11 +176,11 @@ class TemporalJoinOperator(KernelDefaults):
     def _recalled(self, state: State, left: pa.Table, right: pa.Table, clock: Clock, sql: Sql) -> Step:
         """The answers in processing time to left rows that may be taken back."""
         versions, join = self._versions(), self._recalling()
-        settled = versions.settled(state, right, clock)
+        final = versions.final(state, right, clock)
         found = self.right.empty_table()
-        if left.num_rows or settled.num_rows:
+        if left.num_rows or final.num_rows:
             hashes = versions.current.hash(state, left, self.left_keys)
-            known = versions.known(state, settled, hashes, clock.previous, sql)
+            known = versions.known(state, final, hashes, clock.previous, sql)
             versions.keep(state, known)
             found = known.rows.filter(pa.array(known.last & ~known.gone)).select(self.right.names)
         readable = pa.nulls(found.num_rows, pa.string())

@@ -58,7 +58,7 @@ class Versions:
         schema = self.schema.append(pa.field(GONE, pa.bool_()))
         return TimedTable(name="ahead", schema=schema, key=tuple(columns(self.keys)))
 
-    def settled(self, state: State, changes: pa.Table, clock: Clock) -> pa.Table:
+    def final(self, state: State, changes: pa.Table, clock: Clock) -> pa.Table:
         """Return the versions that the watermark has reached, of one time in the order of arrival; newer ones wait."""
         times = self._times(changes)
         gone = changes.column(WEIGHT).to_numpy() < 0
@@ -73,20 +73,20 @@ class Versions:
     def _times(self, rows: pa.Table) -> Times:
         return np.zeros(rows.num_rows, dtype=np.int64) if self.time is None else milliseconds(rows.column(self.time))
 
-    def known(self, state: State, settled: pa.Table, others: Hashes, previous: int, sql: Sql) -> KnownVersions:
-        """Return the versions of the keys of `settled`, and of the keys with the hashes `others`."""
-        arrived = self.current.placed(state, settled)
+    def known(self, state: State, final: pa.Table, others: Hashes, previous: int, sql: Sql) -> KnownVersions:
+        """Return the versions of the keys of `final`, and of the keys with the hashes `others`."""
+        arrived = self.current.placed(state, final)
         before = self.current.read(state, np.concatenate([places_of(arrived), others]))
         there = np.zeros(before.num_rows, dtype=np.bool_)
         rows = pa.concat_tables(
             [before.append_column(GONE, pa.array(there)).select(arrived.column_names), arrived]
         ).combine_chunks()
         times = self._times(rows)
-        late = np.zeros(settled.num_rows, dtype=np.bool_)
+        late = np.zeros(final.num_rows, dtype=np.bool_)
         valid, last = np.ones(rows.num_rows, dtype=np.bool_), np.ones(rows.num_rows, dtype=np.bool_)
         # A version whose place no other has is the only one of its key.
         shared = np.flatnonzero(repeated(places_of(rows)))
-        if settled.num_rows and len(shared):
+        if final.num_rows and len(shared):
             keys = columns(self.keys)
             asked = rows.select(keys).take(pa.array(shared))
             asked = asked.append_column(TIME, pa.array(times[shared])).append_column(AT, pa.array(shared))

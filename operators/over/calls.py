@@ -33,12 +33,12 @@ class Frame:
 
     @property
     def behind(self) -> int:
-        """How far before the current row a bounded frame begins."""
+        """The distance to the first row of a bounded frame, before the current row."""
         return max(0, self.preceding or 0)
 
     @property
     def ahead(self) -> int:
-        """How far behind the current row the frame ends."""
+        """The distance to the last row of the frame, after the current row."""
         return max(0, self.following)
 
 
@@ -59,27 +59,27 @@ class OverCallSpec:
 
     @property
     def _offset(self) -> int:
-        """How many rows before or behind the current one LAG and LEAD read."""
+        """The distance of the row that LAG and LEAD read."""
         return int(self.constants[0]) if self.constants else 1
 
     @property
     def rows_behind(self) -> int:
-        """How many rows before the current one are read, in a frame of rows that is bounded."""
+        """The number of rows before the current one that are read, in a bounded frame of rows."""
         return self._offset if self.function == "LAG" else self.frame.behind if self._in_rows else 0
 
     @property
     def rows_ahead(self) -> int:
-        """How many rows behind the current one are read."""
+        """The number of rows after the current one that are read."""
         return self._offset if self.function == "LEAD" else self.frame.ahead if self._in_rows else 0
 
     @property
     def time_ahead(self) -> int:
-        """How many ms behind the current row are read."""
+        """The ms after the current row that are read."""
         return self.frame.ahead if not self._in_rows and self.function not in NEIGHBOURS else 0
 
     @property
     def counts_once(self) -> bool:
-        """Whether of equal values the first alone is taken in."""
+        """Whether only the first of equal values counts."""
         distinct = self.distinct or self.function == "APPROX_COUNT_DISTINCT"
         return distinct and self.function not in REPEATING
 
@@ -92,10 +92,10 @@ NEIGHBOURS = ("LAG", "LEAD")
 """Functions that read one other row, and no frame."""
 
 NUMBERINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
-"""Functions of how many rows, or times, there are up to the current row."""
+"""Functions that count the rows, or times, up to the current row."""
 
 NOT_AGGREGATES = (*NEIGHBOURS, *NUMBERINGS, "NTH_VALUE")
-"""The functions that stand in OVER alone."""
+"""The functions that exist only with OVER."""
 
 
 def window(frame: Frame, partition: Sequence[int]) -> str:

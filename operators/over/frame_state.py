@@ -1,7 +1,7 @@
-"""The state of OVER windows: a `FrameState` for each kind of frame keeps what later rows need of those answered.
+"""The state of OVER windows: a `FrameState` for each kind of frame keeps what later rows need of emitted ones.
 
-RANGE frames need the rows of the last n milliseconds of each key, ROWS frames (and LAG) the last n rows.
-Unbounded frames need the accumulators of each key.
+RANGE frames need the rows of the last n milliseconds of each key, ROWS frames (and LAG) the last n rows. Unbounded
+frames need the accumulators of each key.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class FrameState(ABC):
 
     @abstractmethod
     def tables(self) -> tuple[StateTable, ...]:
-        """Return the tables that it is kept in."""
+        """Return the tables of the state."""
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """Return the traces behind these."""
+        """Return the traces of these tables."""
         return specs_of(*self.tables())
 
     @abstractmethod
@@ -49,15 +49,16 @@ class FrameState(ABC):
 
     @abstractmethod
     def evaluate(self, state: State, due: Due, now: int, sql: Sql) -> dict[int, pa.ChunkedArray]:
-        """Return the answers of each call for the rows that are `due`, in their order; what has to be is remembered."""
+        """Return the answers of each call for the rows that are `due`, in their order, and store what later rows
+        need."""
 
     @abstractmethod
     def expire(self, state: State, now: int) -> None:
-        """Forget the keys without a row for longer than the time to live, at the time `now` (ms)."""
+        """Expire the keys without a row for longer than the time to live, at the time `now` (ms)."""
 
     @abstractmethod
     def forget(self, state: State, watermark: int) -> None:
-        """Forget the rows that are too far behind the watermark (ms) for the frame of any row that is on time."""
+        """Remove the rows that are too far behind the watermark (ms) for the frame of any row that is on time."""
 
     def in_windows(self, rows: pa.Table, extra: Mapping[str, str], sql: Sql) -> pa.Table:
         """Return ORDER_NUMBER, the answer a<i> of each call i, and the `extra` columns (text by name), of all
@@ -80,8 +81,7 @@ class FrameState(ABC):
 
 
 def in_sequence(before: pa.Table, times: Times, due: Due) -> pa.Table:
-    """Return the rows before those that are due, these, and what is ahead of them, numbered; those that are due from 0
-    on."""
+    """Return the rows before the due ones, the due ones, and those after them, numbered; the due ones from 0 on."""
     rows = [sequenced(before, times, -before.num_rows), sequenced(due.rows, due.times, 0)]
     if due.ahead.num_rows:
         rows.append(sequenced(due.ahead, due.ahead_times, due.rows.num_rows))

@@ -111,7 +111,7 @@ class OverOperator(KernelDefaults):
         changes = [no_changes(self.output)]
         ended = waiting.ended(state, clock, sql)
         if ended is not None:
-            # What is kept of these keys is forgotten with them, below.
+            # The state of these keys is removed with them, below.
             changes.append(self._answers(frame_states, state, ended, clock.now - self.ttl, sql))
         for frame_state in frame_states:
             frame_state.expire(state, clock.now)
@@ -132,7 +132,7 @@ class OverOperator(KernelDefaults):
         )
 
     def _clock(self, state: State, clock: Clock) -> Clock:
-        """The clock that rows are answered by: in processing time all that has come has been reached."""
+        """The clock of the answers: in processing time everything that has come is due."""
         if not self.processing:
             return clock
         ended = clock.watermark >= END_OF_TIME
@@ -175,7 +175,7 @@ class OverOperator(KernelDefaults):
 
 
 def _frame_state_of(call: OverCallSpec) -> type[FrameState]:
-    """The kind of state that `call` is answered from."""
+    """The kind of state that `call` needs."""
     if call.function in NEIGHBOURS:
         return RowsFrameState
     if call.function in NUMBERINGS or call.frame.preceding is None:

@@ -29,24 +29,24 @@ class RangeFrameState(FrameState):
 
     @property
     def behind(self) -> int:
-        """How many ms before its row the longest frame begins."""
+        """The distance in ms from a row to the begin of its longest frame."""
         return max(call.frame.behind for call, _ in self.calls.values())
 
     @property
     def ahead(self) -> int:
-        """How many ms behind its row the longest frame ends."""
+        """The distance in ms from a row to the end of its longest frame."""
         return max(call.frame.ahead for call, _ in self.calls.values())
 
     @property
     def _answered(self) -> HistoryTable:
-        """The rows that have been answered."""
+        """The rows that have been emitted."""
         return HistoryTable(name="frame", schema=self.schema, keys=self.partition, length=self.behind + self.ahead)
 
     def tables(self) -> tuple[HistoryTable]:
         return (self._answered,)
 
     def expire(self, state: State, now: int) -> None:
-        """Rows go with the watermark, not with the time to live."""
+        """Rows expire by the watermark, not by the time to live."""
 
     def forget(self, state: State, watermark: int) -> None:
         self._answered.expire_upto(state, watermark - 2 * (self.behind + self.ahead))

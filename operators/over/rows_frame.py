@@ -24,7 +24,7 @@ class RowsFrameState(FrameState):
 
     @property
     def kept(self) -> int:
-        """How many rows of each key are kept."""
+        """The number of rows that are kept of each key."""
         return max(1, *(call.rows_behind for call, _ in self.calls.values()))
 
     @property
@@ -40,7 +40,7 @@ class RowsFrameState(FrameState):
         self._recent.expire(state, now)
 
     def forget(self, state: State, watermark: int) -> None:
-        """Keys go with the time to live alone."""
+        """Keys expire by the time to live alone."""
 
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> Mask:
         recent = self._recent

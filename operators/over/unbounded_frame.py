@@ -39,7 +39,7 @@ class UnboundedFrameState(FrameState):
 
     @property
     def _sets(self) -> list[tuple[int, int | None]]:
-        """The arguments and filters of DISTINCT aggregates; column new<j> tells the first rows of set j's values."""
+        """The arguments and filters of DISTINCT aggregates; column new<j> marks the first rows of set j's values."""
         return list(dict.fromkeys((c.arguments[0], c.filter) for c, _ in self.calls.values() if c.counts_once))
 
     def _keys(self) -> list[pa.Field]:
@@ -82,7 +82,7 @@ class UnboundedFrameState(FrameState):
             table.expire(state, now)
 
     def forget(self, state: State, watermark: int) -> None:
-        """Keys go with the time to live alone."""
+        """Keys expire by the time to live alone."""
 
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> Mask:
         return np.zeros(rows.num_rows, dtype=np.bool_)
@@ -138,7 +138,7 @@ class UnboundedFrameState(FrameState):
         return new
 
     def _beside_kept(self, state: State, rows: pa.Table, sql: Sql) -> pa.Table:
-        """`rows`, each beside what is kept of its key."""
+        """`rows`, each beside the accumulators of its key."""
         keys = self._key_columns
         counted = select([*self._named_keys(), named("COUNT(*)", ROWS)], "rows", group_by=keys)
         asked = sql(counted, {"rows": rows})

@@ -54,11 +54,11 @@ class Waiting(ABC):
 
     @abstractmethod
     def traces(self) -> Mapping[str, TraceSpec]:
-        """Return the tables that they are kept in."""
+        """Return the tables of the state."""
 
     @abstractmethod
     def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
-        """Take in `rows`, which are on time, and take out those that are answered."""
+        """Store `rows`, which are on time, and return those that are due."""
 
     @abstractmethod
     def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> Mask:
@@ -137,7 +137,7 @@ class WaitingForTime(Waiting):
         return rows.take(order), times[order.to_numpy()]
 
     def _answered(self, watermark: int) -> int:
-        """Up to which time rows are answered: all of them once their input has ended."""
+        """The time up to which rows are due: all of them once their input has ended."""
         return watermark if watermark >= END_OF_TIME else watermark - self.ahead
 
 
@@ -196,24 +196,24 @@ class WaitingForRows(Waiting):
         return Due(answered, times, self._none(), _NO_TIMES)
 
     def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
-        settled, of, _, _ = self._unreached.take(state, rows, times, clock, sql)
+        ready, of, _, _ = self._unreached.take(state, rows, times, clock, sql)
         ended, pending = clock.watermark >= END_OF_TIME, self._pending
-        known = pending.read_all(state) if ended else pending.read(state, pending.hashes(state, settled))
-        if settled.num_rows == 0 and known.num_rows == 0:
-            return Due(settled, of, self._none(), _NO_TIMES)
-        coming = settled.append_column(ORDER_TIME, pa.array(of))
+        known = pending.read_all(state) if ended else pending.read(state, pending.hashes(state, ready))
+        if ready.num_rows == 0 and known.num_rows == 0:
+            return Due(ready, of, self._none(), _NO_TIMES)
+        coming = ready.append_column(ORDER_TIME, pa.array(of))
         coming = coming.append_column(WRITTEN, pa.array(np.full(len(of), clock.now)))
         sequence = pa.concat_tables([known, pending.placed(state, coming)]).combine_chunks()
         rows = self._numbered(sequence, -known.num_rows)
         back = f"ROW_NUMBER() {over(self._columns, [f'{ORDER_NUMBER} DESC'])}"
         first = f"MIN({ORDER_NUMBER}) {over(self._columns)}"
         items = [named(back, "back"), named(first, "first")]
-        told = sql(select(items, "rows", order_by=[ORDER_NUMBER]), {"rows": rows})
-        stay = told.column("back").to_numpy() <= (0 if ended else self.ahead)
+        numbers = sql(select(items, "rows", order_by=[ORDER_NUMBER]), {"rows": rows})
+        stay = numbers.column("back").to_numpy() <= (0 if ended else self.ahead)
         staying = sequence.filter(pa.array(stay))
         pending.write(state, known, sequence, stays=stay)
         if self.ttl:
-            self._wake(state, sequence.filter(pa.array(stay & (told.column("first").to_numpy() >= 0))), sql)
+            self._wake(state, sequence.filter(pa.array(stay & (numbers.column("first").to_numpy() >= 0))), sql)
         answered = sequence.filter(pa.array(~stay))
         due, due_times = in_order(answered.select(self.schema.names), answered.column(ORDER_TIME).to_numpy())
         return Due(due, due_times, staying.select(self.schema.names), staying.column(ORDER_TIME).to_numpy())

@@ -146,7 +146,7 @@ def _joined(parts: Sequence[Contents], kind: TableKind) -> Contents:
         else:
             runs.append(tuple(block for run in level for block in run))
     runs.reverse()
-    told = [part.live for part in parts]
-    live = None if None in told else sum(count for count in told if count is not None)
+    counts = [part.live for part in parts]
+    live = None if None in counts else sum(count for count in counts if count is not None)
     expired = max(part.expired_upto for part in parts)
     return Contents(dict(enumerate(runs)), [], len(runs), expired, live)

@@ -107,8 +107,8 @@ def contents_of(known: dict[str, Any] | None) -> Contents:
     )
 
 
-def _block(*told: Any) -> Block:
-    *figures, clip = told
+def _block(*stored: Any) -> Block:
+    *figures, clip = stored
     block = Block(*figures)
     return block if clip is None else replace(block, clip=Clip(clip[0], clip[1], tuple(clip[2]), clip[3]))
 

@@ -46,7 +46,7 @@ class Trace:
         return self.contents.blocks()
 
     def nothing(self) -> pa.Table:
-        """Return no rows, as those of a block that was read."""
+        """Return a block without rows, with the columns of a block that was read."""
         return self.visible(self._stored.empty_table())
 
     def load(self, block: Block) -> Loaded:
@@ -54,7 +54,7 @@ class Trace:
         return self._store.load(block)
 
     def note_read(self, rows: int) -> None:
-        """Count `rows` that a lookup takes out of blocks."""
+        """Count `rows` that a lookup reads from blocks."""
         self._store.rows_read += rows
 
     def note_searched(self, keys: int) -> None:

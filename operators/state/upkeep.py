@@ -1,4 +1,5 @@
-"""The upkeep of a trace: runs of similar size are merged, and what is too old is swept, a bounded part in each batch.
+"""The upkeep of a trace: compaction merges runs of similar size, and a sweep removes expired rows, a bounded part in
+each batch.
 
 The work of a batch follows what it wrote. Every decision depends on numbers in the manifest alone, so that a replay
 makes the same blocks.
@@ -19,10 +20,10 @@ from operators.state.contents import Contents, Merge, TableKind, TraceSpec
 from operators.time import MIN_TIME
 
 STEP_ROWS = 32_768
-"""The approximate number of rows by which a merge advances at a time."""
+"""The approximate number of rows of one step of a merge."""
 
 STEP_BYTES = 16 << 20
-"""The most bytes by which it advances, since rows may be of any size, and a step holds its rows three times."""
+"""The most bytes of one step, since rows may be of any size, and a step holds its rows three times."""
 
 MERGE_FUEL = 2
 """Rows that a merge may read for each row that a batch writes. It reads some FAN runs of one size, and the next merge
@@ -120,7 +121,7 @@ class Upkeep:
             busy |= {target, *sources}
 
     def _move(self, merge: Merge, step: int) -> int:
-        """Move one step from the sources of `merge` to its target; returns how many rows that read."""
+        """Move one step from the sources of `merge` to its target. Return how many rows that read."""
         contents, store = self.contents, self.store
         sources = [contents.runs[n] for n in merge.sources]
         bound = boundary(sources, step, store)
@@ -145,7 +146,7 @@ class Upkeep:
         return moved
 
     def _keep(self, target: int, rows: pa.Table) -> None:
-        """Add what is not too old of the merged `rows` to the run `target`."""
+        """Add the merged `rows` that have not expired to the run `target`."""
         expires_by = self.spec.expires_by
         if expires_by is not None and self.contents.expired_upto > MIN_TIME:
             rows = rows.filter(pc.greater(rows.column(expires_by), self.contents.expired_upto))

@@ -62,7 +62,11 @@ class FiringAggregateOperator(KernelDefaults):
         bounds = [pa.field(name, pa.int64()) for name in columns((places, places + 1))]
         keys = (*partial.keys, places, places + 1)
         grouped = GroupPartial(
-            input=pa.schema([*partial.input, *bounds]), keys=keys, aggregates=partial.aggregates, append=partial.append
+            input=pa.schema([*partial.input, *bounds]),
+            keys=keys,
+            aggregates=partial.aggregates,
+            append=partial.append,
+            numbered=partial.numbered,
         )
         key_types = [grouped.input.field(k).type for k in keys]
         results = self.output.types[len(partial.keys) : len(self.output) - 3]
@@ -118,11 +122,11 @@ class FiringAggregateOperator(KernelDefaults):
         if partials.num_rows == 0:
             nothing = [partials.column(n) if n in types else pa.array([], pa.int64()) for n in columns]
             return weigh(pa.table(nothing, names=columns), 1), 0
-        late, attached = 0, isinstance(partial.told, Attached)
+        late, attached = 0, isinstance(partial.window, Attached)
         slices = distinct(partials.column(START).to_numpy())
         windows = Windows(slices, slices, slices)
-        if not isinstance(partial.told, Attached):
-            windows = windows_of(partial.told, slices)
+        if not isinstance(partial.window, Attached):
+            windows = windows_of(partial.window, slices)
         if previous > MIN_TIME and not partial.processing:
             open_ = ~closed_at(previous - self.firing.lateness, windows.ends, partial.zone)
             windows = Windows(windows.slices[open_], windows.starts[open_], windows.ends[open_])

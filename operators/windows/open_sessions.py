@@ -32,7 +32,7 @@ from operators.windows.session_partial import SessionPartial
 from operators.windows.sessions import extents
 
 
-class Settled(NamedTuple):
+class SessionUpdate(NamedTuple):
     """The pieces of sessions that close with this batch, and those of sessions that had closed before it, which are
     late; both with FIRST and LAST. `unmatched` counts rows taken back that no session has."""
 
@@ -55,8 +55,8 @@ def _sessions(partial: SessionPartial) -> GroupedTable:
     return GroupedTable(name="sessions", schema=schema, group=tuple(range(len(partial.keys))))
 
 
-def settle(partial: SessionPartial, state: State, arrived: pa.Table, clock: Clock, sql: Sql) -> Settled:
-    """Put the pieces that `arrived` (the columns of `partial_types`) to the open sessions, and take out what closes."""
+def update_sessions(partial: SessionPartial, state: State, arrived: pa.Table, clock: Clock, sql: Sql) -> SessionUpdate:
+    """Add the pieces that `arrived` (columns of `partial_types`) to the open sessions, and remove those that close."""
     sessions = _sessions(partial)
     fresh = sessions.placed(state, arrived.append_column("due", pa.nulls(arrived.num_rows, pa.int64())))
     known = sessions.read(state, np.concatenate([places_of(fresh), _DUE.pop(state, clock.watermark)]))
@@ -73,7 +73,7 @@ def settle(partial: SessionPartial, state: State, arrived: pa.Table, clock: Cloc
     queued = _queue(partial, state, pieces, closing, clock.watermark)
     sessions.write(state, known, queued.pieces, stays=~closing, changed=closing | queued.moved, came=fresh)
     late_pieces = pa.concat_tables([pieces.filter(pa.array(late)), _with_own_times(dead)], promote_options="default")
-    return Settled(pieces.filter(pa.array(closing & ~late)), late_pieces, unmatched)
+    return SessionUpdate(pieces.filter(pa.array(closing & ~late)), late_pieces, unmatched)
 
 
 class _Queued(NamedTuple):

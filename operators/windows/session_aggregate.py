@@ -23,7 +23,7 @@ from operators.sql_text import every, inner, of, same, select
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.open_sessions import Settled, session_traces, settle
+from operators.windows.open_sessions import SessionUpdate, session_traces, update_sessions
 from operators.windows.session_partial import SessionPartial
 from operators.windows.slices import local
 from operators.windows.window_totals import totals
@@ -62,19 +62,19 @@ class SessionAggregate(KernelDefaults):
         clock = running_clock(state, clock, partial.processing)
         first = partial.advance(state, inputs, clock, sql) if self._reads_rows else Step(changes=rows)
         arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
-        settled = settle(partial, state, arrived, clock, sql)
-        changes = self._answers(settled.closing, sql)
+        update = update_sessions(partial, state, arrived, clock, sql)
+        changes = self._answers(update.closing, sql)
         if self._reads_rows:
-            late = late_rows(partial, rows, settled, sql)
+            late = late_rows(partial, rows, update, sql)
             return Step(
                 changes=changes,
                 late={0: late} if late.num_rows else {},
                 late_count=late.num_rows,
                 dead=first.dead,
-                unmatched_retractions=settled.unmatched,
+                unmatched_retractions=update.unmatched,
             )
-        count = int(pc.sum(settled.late.column(ROWS)).as_py() or 0)
-        return Step(changes=changes, late_count=count, unmatched_retractions=settled.unmatched)
+        count = int(pc.sum(update.late.column(ROWS)).as_py() or 0)
+        return Step(changes=changes, late_count=count, unmatched_retractions=update.unmatched)
 
     def _answers(self, closing: pa.Table, sql: Sql) -> pa.Table:
         if closing.num_rows == 0:
@@ -97,16 +97,16 @@ def bounds(partial: SessionPartial) -> list[str]:
     return [local(start, partial.zone), local(end, partial.zone), time]
 
 
-def late_rows(partial: SessionPartial, rows: pa.Table, settled: Settled, sql: Sql) -> pa.Table:
-    """Return those of `rows` that are in the late pieces of `settled`."""
-    if settled.late.num_rows == 0:
+def late_rows(partial: SessionPartial, rows: pa.Table, update: SessionUpdate, sql: Sql) -> pa.Table:
+    """Return those of `rows` that are in the late pieces of `update`."""
+    if update.late.num_rows == 0:
         return rows.slice(0, 0)
     rows, _ = timed(rows, partial.time)
     keys = key_names(partial)
     columns = [*(rows.column(k) for k in partial.keys), pa.array(milliseconds(rows.column(partial.time)))]
     placed = pa.table([*columns, pa.array(np.arange(rows.num_rows))], names=[*keys, SPOT, AT])
     belongs = f"EXISTS {inner(select(['1'], 'late', where=within_session('rows', 'late', keys)))}"
-    late = sql(select([AT], "rows", where=belongs, order_by=[AT]), {"rows": placed, "late": settled.late})
+    late = sql(select([AT], "rows", where=belongs, order_by=[AT]), {"rows": placed, "late": update.late})
     return rows.take(late.column(AT).combine_chunks())
 
 

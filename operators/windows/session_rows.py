@@ -21,7 +21,7 @@ from operators.state.tables.grouped import GroupedTable, numbers_of, places_of
 from operators.state.tables.table import specs_of
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.open_sessions import Settled, session_traces, settle
+from operators.windows.open_sessions import SessionUpdate, session_traces, update_sessions
 from operators.windows.session_aggregate import bounds, late_rows, within_session
 from operators.windows.session_partial import SessionPartial
 from operators.windows.sessions import Extents
@@ -62,23 +62,23 @@ class SessionRows(KernelDefaults):
         clock = running_clock(state, clock, partial.processing)
         first = partial.advance(state, inputs, clock, sql)
         arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
-        settled = settle(partial, state, arrived, clock, sql)
-        late = late_rows(partial, rows, settled, sql)
-        self._keep(state, timed(rows, partial.time)[0], settled, sql)
-        changes = self._released(state, settled, sql)
+        update = update_sessions(partial, state, arrived, clock, sql)
+        late = late_rows(partial, rows, update, sql)
+        self._keep(state, timed(rows, partial.time)[0], update, sql)
+        changes = self._released(state, update, sql)
         return Step(
             changes=changes,
             late={0: late} if late.num_rows else {},
             late_count=late.num_rows,
             dead=first.dead,
-            unmatched_retractions=settled.unmatched,
+            unmatched_retractions=update.unmatched,
         )
 
-    def _keep(self, state: State, rows: pa.Table, settled: Settled, sql: Sql) -> None:
+    def _keep(self, state: State, rows: pa.Table, update: SessionUpdate, sql: Sql) -> None:
         """Add the rows that are not late."""
         partial, table = self.partial, self._rows
-        if settled.late.num_rows:
-            rows = rows.filter(pa.array(_sessions_of(partial, rows, settled.late, sql).firsts == _NONE))
+        if update.late.num_rows:
+            rows = rows.filter(pa.array(_sessions_of(partial, rows, update.late, sql).firsts == _NONE))
         if rows.num_rows == 0:
             return
         rows = rows.append_column(SPOT, pa.array(milliseconds(rows.column(partial.time))))
@@ -101,13 +101,13 @@ class SessionRows(KernelDefaults):
         """Return rows that leave the state with WEIGHT, and what orders the rows of a session."""
         return kept, numbers_of(kept)
 
-    def _released(self, state: State, settled: Settled, sql: Sql) -> pa.Table:
+    def _released(self, state: State, update: SessionUpdate, sql: Sql) -> pa.Table:
         """The rows of the sessions that close; they leave the state."""
         partial, table = self.partial, self._rows
-        if settled.closing.num_rows == 0:
+        if update.closing.num_rows == 0:
             return no_changes(self.output)
-        kept = table.read(state, places_of(settled.closing))
-        found = _sessions_of(partial, kept, settled.closing, sql)
+        kept = table.read(state, places_of(update.closing))
+        found = _sessions_of(partial, kept, update.closing, sql)
         leaves = found.firsts != _NONE
         table.write(state, kept, kept, stays=~leaves, changed=leaves)
         spanned = kept.append_column(FIRST, pa.array(found.firsts)).append_column(LAST, pa.array(found.lasts))

@@ -79,7 +79,7 @@ class WindowAggregateOperator(KernelDefaults):
         if rows.num_rows:
             slices.add(state, rows, rows.column(START).to_numpy())
         slices.combine(state, lambda merged: _combined(partial, merged, sql))
-        after, upto = reach(partial.told, clock.previous, clock.watermark, partial.zone)
+        after, upto = reach(partial.window, clock.previous, clock.watermark, partial.zone)
         changes, unmatched = [no_changes(self.output)], 0
         if partial.processing and rows.num_rows:
             # The clock was set back: the window has answered already, and answers once more for these rows.
@@ -90,14 +90,14 @@ class WindowAggregateOperator(KernelDefaults):
             if due.num_rows:
                 closing, unmatched = self._closing(due, clock, sql)
                 changes.append(closing)
-            slices.expire_upto(state, horizon(partial.told, clock.watermark, partial.zone))
+            slices.expire_upto(state, horizon(partial.window, clock.watermark, partial.zone))
         return Step(changes=pa.concat_tables(changes), late_count=late_count, unmatched_retractions=unmatched)
 
     def split_late(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:
         """Keep the partials of slices that are in a window still open; count the rows that the late ones stand for."""
         if previous == MIN_TIME or self.partial.processing or rows.num_rows == 0:
             return rows, 0
-        window = self.partial.told
+        window = self.partial.window
         ends = rows.column(START).to_numpy()
         ends = ends if isinstance(window, Attached) else last_ends(window, ends)
         rows, late = split_closed(rows, ends, previous, self.partial.zone)
@@ -105,7 +105,7 @@ class WindowAggregateOperator(KernelDefaults):
 
     def _windows(self, due: pa.Table, clock: Clock) -> Windows:
         """The windows that close now, by slice."""
-        window, slices = self.partial.told, due.column(START).to_numpy()
+        window, slices = self.partial.window, due.column(START).to_numpy()
         starts = distinct(slices)
         windows = Windows(starts, starts, starts) if isinstance(window, Attached) else windows_of(window, starts)
         zone = self.partial.zone
@@ -120,7 +120,7 @@ class WindowAggregateOperator(KernelDefaults):
         if len(windows.slices) == 0:
             return no_changes(self.output), 0
         layout, keys = layout_of(self.partial), key_names(self.partial)
-        start = ATTACHED_START if isinstance(self.partial.told, Attached) else f"windows.{WINDOW_START}"
+        start = ATTACHED_START if isinstance(self.partial.window, Attached) else f"windows.{WINDOW_START}"
         closing = pa.table([windows.slices, windows.starts, windows.ends], names=[START, WINDOW_START, WINDOW_END])
         by = [*keys, WINDOW_START, WINDOW_END]
         types = self.output.types[len(keys) : len(keys) + len(layout.results)]

@@ -12,18 +12,15 @@ from operators.aggregates.partial import PartialAggregate, layout_of
 from operators.arrays import Times
 from operators.columns import no_changes
 from operators.kernel import Step
-from operators.names import ATTACHED_START, START, column
+from operators.names import ATTACHED_START, SEQUENCE, START, WEIGHT, column
 from operators.sql import Sql
-from operators.sql_text import inner, named, select
+from operators.sql_text import named, select
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
-from operators.windows.closing import closed_at, split_closed
+from operators.windows.closing import split_closed
 from operators.windows.event_time import event_clock, milliseconds, timed
-from operators.windows.shapes import Attached, Cumulate, Hop, SlicedWindow
-from operators.windows.slices import InWindows, last_ends, local, rows_in_windows, slice_text
-
-MOST_COPIES = 500_000
-"""Rows that are aggregated at a time where each is copied for all windows that it is in."""
+from operators.windows.shapes import Attached, Hop, SlicedWindow
+from operators.windows.slices import last_ends, local, slice_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +32,8 @@ class WindowPartial(PartialAggregate):
     `lateness` ms as of `clock.previous` comes out on `late`; where rows enter, before the exchange, pass a clock whose
     `previous` is MIN_TIME, and the operator behind counts what is late. The first columns of the output are the keys.
 
-    The rows of two slices are put together in the order of the slices. Where that of arrival is asked for, a partial is
-    of `each_window` instead, and the step stands behind the exchange, where it tells which rows are late.
+    The rows of two slices are put together in the order of the slices. Where that of arrival is asked for, rows are
+    `numbered`: their numbers are the last column of the input, SEQUENCE, and values are kept beside them.
     """
 
     input: pa.Schema
@@ -48,80 +45,59 @@ class WindowPartial(PartialAggregate):
     processing: bool = False
     zone: str | None = None
     lateness: int = 0
-    each_window: bool = False
+    numbered: bool = False
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.input.append(pa.field(SEQUENCE, pa.int64())) if self.numbered else self.input,)
+
+    @property
+    def number(self) -> str:
+        """SEQUENCE where rows are numbered."""
+        return SEQUENCE if self.numbered else ""
 
     def times(self) -> tuple[str, ...]:
         """Return `s`, the start of a slice in ms; of attached windows `s`, the end, and `w`, the start."""
-        return (START, ATTACHED_START) if isinstance(self.told, Attached) else (START,)
-
-    @property
-    def told(self) -> SlicedWindow:
-        """The windows as the partials tell them: of those with partials of their own they have the start and the
-        end."""
-        return Attached(len(self.keys) + 1, len(self.keys)) if self.each_window else self.window
+        return (START, ATTACHED_START) if isinstance(self.window, Attached) else (START,)
 
     @property
     def in_order(self) -> bool:
         """Whether an answer depends on the order of the partials."""
-        return any(follows_arrival(a.function, distinct=a.distinct, append=self.append) for a in self.aggregates)
+        ordered = (follows_arrival(a.function, distinct=a.distinct, append=self.append) for a in self.aggregates)
+        return not self.numbered and any(ordered)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.window.end if isinstance(self.window, Attached) else self.time)
-        previous = event_clock(clock, self.processing).previous
-        rows, late = self.split_late(rows, previous, sql)
+        rows = self._in_windows(rows, sql)
+        rows, late = self.split_late(rows, event_clock(clock, self.processing).previous, sql)
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output), late=late, late_count=_count(late), dead=dead)
-        source = "changes"
         if isinstance(self.window, Attached):
             times = [f"epoch_ms({column(place)})" for place in (self.window.end, self.window.start)]
-        elif self.each_window:
-            changes = self._of_each_window(rows, self.window, previous, sql)
-            return Step(changes=changes, late=late, late_count=_count(late), dead=dead)
         else:
-            start, inside = slice_text(self.window, local(column(self.time), self.zone))
-            times = [start]
-            if inside is not None:
-                source = inner(select(["*"], "changes", where=inside))
-        changes = self.partials(rows, times, sql, source)
-        return Step(changes=changes, late=late, late_count=_count(late), dead=dead)
+            times = [slice_text(self.window, local(column(self.time), self.zone))[0]]
+        return Step(changes=self.partials(rows, times, sql), late=late, late_count=_count(late), dead=dead)
+
+    def _in_windows(self, rows: pa.Table, sql: Sql) -> pa.Table:
+        """The rows that are in a window: one in the gap between two is not late, whenever it comes."""
+        if not isinstance(self.window, Hop) or self.window.slide <= self.window.size:
+            return rows
+        _, inside = slice_text(self.window, local(column(self.time), self.zone))
+        return rows.filter(sql(select([named(inside or "true", "inside")], "changes"), {"changes": rows})["inside"])
 
     def split_late(self, rows: pa.Table, previous: int, sql: Sql) -> tuple[pa.Table, dict[int, pa.Table]]:
         """Split `rows` into those in a window still open at `previous`, and late ones, by port."""
         if previous == MIN_TIME or rows.num_rows == 0:
             return rows, {}
         rows, late = split_closed(rows, self._last_ends(rows, sql), previous - self.lateness, self.zone)
-        return rows, {0: late} if late.num_rows else {}
-
-    def _of_each_window(self, rows: pa.Table, window: Hop | Cumulate, previous: int, sql: Sql) -> pa.Table:
-        """The partials of each window, of so few rows at a time that their copies for all windows fit."""
-        step = window.slide if isinstance(window, Hop) else window.step
-        few = max(1, MOST_COPIES * step // window.size)
-        pieces = (rows.slice(start, few) for start in range(0, rows.num_rows, few))
-        times = self.times()
-        return pa.concat_tables(
-            self.partials(self._in_windows(piece, window, previous, sql), times, sql) for piece in pieces
-        )
-
-    def _in_windows(self, rows: pa.Table, window: Hop | Cumulate, previous: int, sql: Sql) -> pa.Table:
-        """Each row once a window that it is in and that takes rows yet."""
-        found = rows_in_windows(window, self._slices(rows, window, sql))
-        if previous > MIN_TIME:
-            open_ = ~closed_at(previous - self.lateness, found.ends, self.zone)
-            found = InWindows(found.rows[open_], found.starts[open_], found.ends[open_])
-        rows = rows.take(pa.array(found.rows))
-        for name, bounds in zip(self.times(), (found.ends, found.starts), strict=True):
-            rows = rows.append_column(name, pa.array(bounds))
-        return rows
-
-    def _slices(self, rows: pa.Table, window: Hop | Cumulate, sql: Sql) -> Times:
-        start, _ = slice_text(window, local(column(self.time), self.zone))
-        slices: Times = sql(select([named(start, START)], "changes"), {"changes": rows}).column(START).to_numpy()
-        return slices
+        return rows, {0: late.select([*self.input.names, WEIGHT])} if late.num_rows else {}
 
     def _last_ends(self, rows: pa.Table, sql: Sql) -> Times:
         if isinstance(self.window, Attached):
             return milliseconds(rows.column(self.window.end))
-        return last_ends(self.window, self._slices(rows, self.window, sql))
+        start, _ = slice_text(self.window, local(column(self.time), self.zone))
+        slices: Times = sql(select([named(start, START)], "changes"), {"changes": rows}).column(START).to_numpy()
+        return last_ends(self.window, slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ def _check(path: Path, archive: Archive) -> None:
     if actual != archive.sha256:
         raise MachineError(
             f"{archive} was fetched with sha256 {actual}, the list says {archive.sha256}",
-            "do not use it: where it came from does not hold what was checked",
+            "do not use it: its source does not serve the verified file",
         )
 
 

@@ -1,1 +1,2 @@
-"""State as files in the checkpoint: blocks and manifests that tasks write, and which of them count after a batch."""
+"""State as files in the checkpoint: the blocks and manifests that tasks write, and the versions that list the valid
+ones."""

@@ -1,4 +1,4 @@
-"""The address of a job's state, as a value that is sent to the tasks, and how to open it there."""
+"""The address of a job's state, as a value that is sent to tasks, and how they open it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEEDED = frozenset(
         *("auth.type", "auth.service.account.json.keyfile", "storage.root.url"),
     }
 )
-"""The settings of Hadoop's clients, without their prefix, that are understood here."""
+"""The supported settings of Hadoop's clients, without their prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class CheckpointAddress:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, where a lock keeps a second driver out, and not in an object store."""
+        """Whether it is a folder, where a lock keeps a second driver out, and not a place in an object store."""
         return urlparse(self.url).scheme in ("", "file")
 
     def open(self) -> Files:
-        """Return the files; the same object for the same address in one process."""
+        """Return the files: one object per address and process."""
         return _opened(self.url, tuple(sorted(self.hadoop.items())), self.scratch, self.cache_bytes)
 
 
@@ -56,23 +56,25 @@ def _opened(url: str, hadoop: tuple[tuple[str, str], ...], scratch: str, cache_b
 
 
 def _s3(hadoop: dict[str, str], bucket: str) -> fs.FileSystem:
-    """The client of `s3a`, told what Hadoop's is; settings of the one bucket go before those of all."""
-    told = _of_bucket(hadoop, "fs.s3a.", bucket)
+    """The client of `s3a`, with the settings of Hadoop's; those of the bucket go before those of all buckets."""
+    settings = _of_bucket(hadoop, "fs.s3a.", bucket)
     options: dict[str, object] = {"allow_delayed_open": True, "background_writes": False}
-    if "AnonymousAWSCredentialsProvider" in told.get("aws.credentials.provider", ""):
+    if "AnonymousAWSCredentialsProvider" in settings.get("aws.credentials.provider", ""):
         options["anonymous"] = True
-    elif told.get("access.key"):
-        options |= {"access_key": told["access.key"], "secret_key": told.get("secret.key", "")}
-        if told.get("session.token"):
-            options["session_token"] = told["session.token"]
-    endpoint = told.get("endpoint", "")
+    elif settings.get("access.key"):
+        options |= {"access_key": settings["access.key"], "secret_key": settings.get("secret.key", "")}
+        if settings.get("session.token"):
+            options["session_token"] = settings["session.token"]
+    endpoint = settings.get("endpoint", "")
     if endpoint:
         scheme, found, rest = endpoint.rpartition("://")
         options["endpoint_override"] = rest
-        options["scheme"] = scheme if found else ("https" if told.get("connection.ssl.enabled") != "false" else "http")
-        options["force_virtual_addressing"] = told.get("path.style.access", "false") != "true"
-    if told.get("endpoint.region"):
-        options["region"] = told["endpoint.region"]
+        options["scheme"] = (
+            scheme if found else ("https" if settings.get("connection.ssl.enabled") != "false" else "http")
+        )
+        options["force_virtual_addressing"] = settings.get("path.style.access", "false") != "true"
+    if settings.get("endpoint.region"):
+        options["region"] = settings["endpoint.region"]
     elif not endpoint:
         options["region"] = fs.resolve_s3_region(bucket)
     return fs.S3FileSystem(**options)
@@ -80,14 +82,14 @@ def _s3(hadoop: dict[str, str], bucket: str) -> fs.FileSystem:
 
 def _gcs(hadoop: dict[str, str], bucket: str) -> fs.FileSystem:
     """The client of `gs`: credentials of a key file, else those that the machine or the pod has."""
-    told = _of_bucket(hadoop, "fs.gs.", bucket)
+    settings = _of_bucket(hadoop, "fs.gs.", bucket)
     options: dict[str, object] = {}
-    key_file = told.get("auth.service.account.json.keyfile")
+    key_file = settings.get("auth.service.account.json.keyfile")
     if key_file:
-        os.environ["GOOGLE_APPLICATION_CREDENTIALS"] = key_file  # the only way to hand it over
-    if told.get("auth.type") == "UNAUTHENTICATED":
+        os.environ["GOOGLE_APPLICATION_CREDENTIALS"] = key_file  # there is no other way to pass it
+    if settings.get("auth.type") == "UNAUTHENTICATED":
         options["anonymous"] = True
-    root = told.get("storage.root.url", "")
+    root = settings.get("storage.root.url", "")
     if root:
         parts = urlparse(root)
         options |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}

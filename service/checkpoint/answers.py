@@ -1,9 +1,9 @@
 """The lookup results of a batch, stored so that the batch can be repeated.
 
-Law: the first answer counts. A table may change between two tries of a batch, and some tasks of the first may have
-committed their rows by then. So a task writes what it was answered before anything follows from it, under a name that
-is taken only once; whoever comes later, the same task tried again or one that is thought dead, reads that. The name
-says what was asked for: a batch that is planned again, with other rows, asks for other keys.
+Law: the first answer is valid. A table may change between two attempts of a batch, and some tasks of the first may have
+committed their rows by then. So a task stores its answer before it uses it, under a name that can be taken only once.
+Every later attempt, also one of a task that was wrongly thought dead, reads that file. The name contains a digest of
+the keys: a batch that is replanned with other rows asks for other keys.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ FOLDER = "tailrace/lookups"
 
 
 class Answers:
-    """The answers to one task of a batch."""
+    """The answers to one task in a batch."""
 
     def __init__(self, files: Files, batch: int, level: int, shard: int) -> None:
         self._files = files
         self._stem = f"{FOLDER}/{batch:09d}-{level}-{shard}"
 
     def of(self, lookup: str, keys: pa.Table, ask: Callable[[], pa.Table]) -> pa.Table:
-        """Return what was answered to `keys` by the lookup of that name; if nothing was so far, what `ask` gives."""
+        """Return the stored answer of lookup `name` to `keys`; if there is none, store and return that of `ask`."""
         name = f"{self._stem}-{lookup}-{sha256(_stored(keys)).hexdigest()[:16]}"
         kept = self._files.get(name)
         while kept == b"":

@@ -1,9 +1,9 @@
-"""The planned and the committed batches of a checkpoint, from the logs that Spark keeps in it.
+"""The planned and the finished batches of a checkpoint, from the logs that Spark keeps in it.
 
-A batch is planned when its end offsets stand in `offsets`; it is done when its number stands in `commits`. Between the
-two it may be given up: if its file is removed from `offsets`, Spark plans that batch again; if its number is
-put into `commits`, Spark goes on behind its end offsets. Either is one file, there or not: whenever the process dies
-that does it, the checkpoint is as before or as after.
+A batch is planned when its end offsets are in `offsets`; it is done when its number is in `commits`. Between the two it
+may be given up: if its file is removed from `offsets`, Spark plans that batch again; if its number is put into
+`commits`, Spark continues after its end offsets. Either change is one file, so a process that dies during the change
+leaves the checkpoint as before or as after it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ NO_OFFSET = "-"
 """What Spark writes for a source that has no offset yet."""
 
 Offsets = Any
-"""The offsets of a source, as its JSON says them: of Kafka by topic and partition, of others whatever they count."""
+"""The offsets of a source, as in its JSON: for Kafka by topic and partition, for others whatever they count."""
 
 
 class PlannedBatch(NamedTuple):
-    """Batch `number`; where it starts and ends, in the order of the query's sources, None where that is not known."""
+    """Batch `number`: where it starts and ends, in the order of the query's sources; None where that is not known."""
 
     number: int
     starts: Sequence[Offsets | None]
@@ -32,7 +32,8 @@ class PlannedBatch(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Records of a partition that a batch reads; `start` is None in its first batch, which begins with the first."""
+    """The records of a partition that a batch reads; `start` is None in the first batch, which begins with the first
+    record."""
 
     topic: str
     partition: int
@@ -41,7 +42,7 @@ class Range(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many offsets the batch passes; of a partition that is new to it, at most."""
+        """The number of offsets in the range; an upper bound for a partition that is new."""
         return self.end - (self.start or 0)
 
 
@@ -67,16 +68,16 @@ def last(files: Files, log: str) -> int:
 
 
 def plan_anew(files: Files, number: int) -> None:
-    """Forget what was planned for batch `number`."""
+    """Remove the plan of batch `number`."""
     files.remove([checksum(OFFSETS, number), f"{OFFSETS}/{number}"])
 
 
 def add_starts(files: Files, source: int, starts: Mapping[str, Mapping[int, int]]) -> None:
-    """Have the next batch that is planned read the partitions of `starts` from these offsets on, as far as the log does
-    not know them yet; a batch must be done. Spark itself begins a partition that is new to it at its first record, and
-    gives up where that is not at offset 0.
+    """Make the next planned batch read the partitions of `starts` from these offsets, if the log does not know them
+    yet. A batch must be done.
 
-    A batch that is planned and not done reads none of their records.
+    Spark itself begins a new partition at its first record, and fails if that is not at offset 0. A batch that is
+    planned and not done reads none of their records.
     """
     done, newest = last(files, COMMITS), last(files, OFFSETS)
     before, known = (_of_kafka(ends(files, number)[source]) for number in (done, newest))
@@ -84,7 +85,7 @@ def add_starts(files: Files, source: int, starts: Mapping[str, Mapping[int, int]
     for topic, partitions in starts.items():
         for partition, offset in ((str(p), o) for p, o in partitions.items()):
             if partition not in known.get(topic, {}):
-                # If this has died before, the first file has it already.
+                # An earlier call that was killed may have written the first file already.
                 new.setdefault(topic, {})[partition] = before.get(topic, {}).get(partition, offset)
     if not new:
         return
@@ -104,7 +105,7 @@ class Logged(NamedTuple):
 
 
 def logged(files: Files, number: int) -> Logged:
-    """Return what the log says of a batch. Raises StateMissing."""
+    """Return the log's entry of a batch. Raises StateMissing."""
     name = f"{OFFSETS}/{number}"
     written = files.get(name)
     if written is None:
@@ -114,7 +115,7 @@ def logged(files: Files, number: int) -> Logged:
 
 
 def put_offsets(files: Files, number: int, metadata: str, lines: Iterable[str]) -> None:
-    """Write what the log says of a batch: Spark's metadata of it, and a line for each source."""
+    """Write the log's entry of a batch: Spark's metadata, and a line for each source."""
     files.remove([checksum(OFFSETS, number)])
     files.put(f"{OFFSETS}/{number}", ["\n".join(["v1", metadata, *lines]).encode()])
 
@@ -128,7 +129,7 @@ def pass_nothing(files: Files, number: int) -> None:
 def note_done(files: Files, number: int) -> None:
     """Note batch `number` as done: its state must have been written."""
     written = [files.get(f"{COMMITS}/{number - 1}") if number else None]
-    # What else Spark notes of a batch, its watermark for one, is not used and stays as it was.
+    # Spark's other notes about a batch, such as its watermark, are not used and stay as they were.
     text = written[0] or b'v1\n{"nextBatchWatermarkMs":0}'
     files.remove([checksum(COMMITS, number)])
     files.put(f"{COMMITS}/{number}", [text])
@@ -151,7 +152,7 @@ def _of_kafka(offsets: Offsets | None) -> Mapping[str, Mapping[str, int]]:
 
 
 def ends(files: Files, number: int) -> list[Offsets | None]:
-    """Return where a batch ends, source by source; nothing where the log does not know it."""
+    """Return where a batch ends, source by source; empty if the log does not have it."""
     try:
         return [value_of(line) for line in logged(files, number).lines]
     except StateMissing:
@@ -159,17 +160,17 @@ def ends(files: Files, number: int) -> list[Offsets | None]:
 
 
 def value_of(line: str) -> Offsets | None:
-    """Return the offsets that a line of the log says, None where the source has none yet."""
+    """Return the offsets in a line of the log, None if the source has none yet."""
     return None if line in (NO_OFFSET, "") else json.loads(line)
 
 
 def first(files: Files, source: int) -> Offsets | None:
-    """Return where a source, by its position, began when the checkpoint was new; None where it never has."""
+    """Return where a source, by its position, began when the checkpoint was new; None if it never has."""
     written = (files.get(f"{SOURCES}/{source}/0") or b"").decode(errors="replace")
     at = written.find("{")
     return json.loads(written[at:]) if at >= 0 else None
 
 
 def checksum(log: str, number: int) -> str:
-    """Return the name of Hadoop's checksum of a file in a folder of this machine: it must not outlive what it is of."""
+    """Return the name of Hadoop's checksum of a local file: the checksum must be removed together with the file."""
     return f"{log}/.{number}.crc"

@@ -1,8 +1,8 @@
-"""The cut of a batch, as one value that outlives the checkpoint that it was made for.
+"""The plan of a batch, as one value that outlives the checkpoint that it was made for.
 
-A task leaves the plan of its batch beside what it writes (`service.kafka.writer.plan_records`). From there an older
-copy of the checkpoint takes the batches that it lacks, and cuts them as they were: with the same offsets, the same time
-and the same number of tasks.
+A task stores the plan of its batch beside its output (`service.kafka.writer.plan_records`). From there an older copy of
+the checkpoint reads the batches that it lacks, and plans them again: with the same offsets, the same time and the same
+number of tasks.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from service.checkpoint.batch_log import logged, put_offsets, value_of
 from service.checkpoint.files import Files
 
 FORMAT = 1
-"""The version of how a plan is written; another one is refused."""
+"""The version of the plan's text; another version is refused."""
 
 _TIMES = ("batchTimestampMs", "batchWatermarkMs")
-"""What Spark's metadata of a batch say of the batch itself; the rest are settings, and as in the batch before."""
+"""The entries of Spark's metadata that belong to the batch itself; all others are settings, taken from the previous
+batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class BatchPlan:
         `before` is the plan of another batch, if it is known: that of the batch before is not read then. Raises
         StateMissing."""
         metadata, ends = logged(files, number)
-        told = json.loads(metadata)
+        logged_times = json.loads(metadata)
         positions = list(starts_of) if number else []
         lines: Sequence[str] = ()
         if positions:
@@ -71,7 +72,7 @@ class BatchPlan:
         return BatchPlan(
             number=number,
             ends=tuple(ends),
-            times={name: told[name] for name in _TIMES if name in told},
+            times={name: logged_times[name] for name in _TIMES if name in logged_times},
             shards=shards,
             readers=readers,
             plan=plan,
@@ -80,8 +81,8 @@ class BatchPlan:
         )
 
     def begins_at(self, ends: Sequence[str]) -> bool:
-        """Return whether the batch is known to begin where these lines say that another has ended; partitions may have
-        come since."""
+        """Return whether the batch is known to begin where the lines `ends` say that another has ended; partitions may
+        have come since."""
         if not self.starts:
             return False
         known = dict(enumerate(ends))
@@ -102,17 +103,17 @@ class BatchPlan:
 
     @staticmethod
     def from_bytes(packed: bytes) -> BatchPlan | None:
-        """Return what `to_bytes` wrote; None for that of a version that writes something else."""
-        told = json.loads(zlib.decompress(packed))
-        if told.pop("format") != FORMAT:
+        """Return what `to_bytes` wrote; None if another version wrote it."""
+        stored = json.loads(zlib.decompress(packed))
+        if stored.pop("format") != FORMAT:
             return None
-        skipped = told["skipped"]
+        skipped = stored["skipped"]
         return BatchPlan(
             **{
-                **told,
-                "ends": tuple(told["ends"]),
+                **stored,
+                "ends": tuple(stored["ends"]),
                 "skipped": None if skipped is None else tuple(skipped),
-                "sources": tuple(told.get("sources", ())),
+                "sources": tuple(stored.get("sources", ())),
             }
         )
 
@@ -123,7 +124,7 @@ def end_lines(files: Files, number: int) -> list[str]:
 
 
 def _agree(ended: str, began: str) -> bool:
-    """Whether a source begins with the offsets that it has ended with."""
+    """Whether a source begins at the offsets at which it ended."""
     if ended == began:
         return True
     before, after = value_of(ended), value_of(began)

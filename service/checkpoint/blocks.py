@@ -1,8 +1,8 @@
 """The files that a task writes for its shard in one batch: blocks, and the manifest if it changed.
 
-Small blocks go into one file, since in an object store each file is a request; a large one has a file of its own, so
-that it is not kept for the sake of a small one, nor the other way round. The name of a file says the batch, and is
-never used again: two tries of one task, of which one may be thought dead and is not, never write the same file.
+Small blocks share a file, since in an object store each file is a request. A large block has a file of its own, so that
+neither is kept because of the other. A file's name contains the batch and is never used again: two attempts of one
+task, one of which may be wrongly thought dead, never write the same file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from service.checkpoint.files import ALIGNED, Files, StoredAt
 FOLDER = "tailrace/state"
 
 LARGE = 4 << 20
-"""Bytes from which on a block has a file of its own."""
+"""The size in bytes from which a block has a file of its own."""
 
 
 class Manifest(NamedTuple):
@@ -29,7 +29,7 @@ class Manifest(NamedTuple):
     blocks: Mapping[str, StoredAt]
 
     def to_bytes(self) -> bytes:
-        """Return the manifest as it is stored; the names of files are told once."""
+        """Return the manifest as it is stored; each file name is stored once."""
         files = sorted({place.file for place in self.blocks.values()})
         number = {file: i for i, file in enumerate(files)}
         blocks = {key: (number[p.file], p.offset, p.length) for key, p in sorted(self.blocks.items())}
@@ -38,15 +38,15 @@ class Manifest(NamedTuple):
     @staticmethod
     def from_bytes(stored: bytes) -> Manifest:
         """Return what `to_bytes` wrote."""
-        told = json.loads(stored)
+        fields = json.loads(stored)
         places = {
-            k: StoredAt(told["files"][file], offset, length) for k, (file, offset, length) in told["blocks"].items()
+            k: StoredAt(fields["files"][file], offset, length) for k, (file, offset, length) in fields["blocks"].items()
         }
-        return Manifest(told["text"].encode(), places)
+        return Manifest(fields["text"].encode(), places)
 
 
 class BlockWriter:
-    """Writes the files of one try of one task."""
+    """Writes the files of one attempt of one task."""
 
     def __init__(self, files: Files, batch: int, level: int, shard: int) -> None:
         self._files = files
@@ -57,7 +57,7 @@ class BlockWriter:
         self._large = 0
 
     def add(self, data: pa.Buffer) -> StoredAt:
-        """Write a block, now or with `close`; where it will be."""
+        """Write a block, now or with `close`. Return where it will be."""
         if data.size >= LARGE:
             place = self._put(data)
         else:
@@ -81,7 +81,7 @@ class BlockWriter:
         return place
 
     def close(self) -> None:
-        """Afterwards all is written that was added."""
+        """Write everything that was added and is not written yet."""
         if self._small:
             self._files.put(self._stem, self._small)
         for place, data in self._places:

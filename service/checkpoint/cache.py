@@ -1,7 +1,7 @@
-"""Local copies of blocks of an object store, so that a lookup maps a file instead of asking for its bytes.
+"""Local copies of blocks of an object store, so that a lookup maps a file instead of requesting its bytes.
 
-All workers of a host share them. A copy is only ever of a block that no one changes, and its name is never used again:
-it is good for as long as it is there, whoever made it. Who has a copy mapped still reads it after it is removed.
+All workers of a host share them. A block never changes and its name is never used again, so a copy is valid whoever
+made it. A process that has mapped a copy can still read it after it is removed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pyarrow as pa
 from operators.state.mapped import MappedBytes
 
 SHARE = 16
-"""A worker looks at the size of the whole when it has added this fraction of what is allowed."""
+"""The fraction of the limit that a worker adds before it checks the size of the whole cache."""
 
 
 class Cache:
-    """Copies in `folder`, which nobody else may read, of `limit` bytes in all, or a little more."""
+    """Copies in `folder`, which only this user may read, of about `limit` bytes in all."""
 
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder = folder
@@ -28,7 +28,7 @@ class Cache:
         self._added = 0
 
     def fetch(self, name: str, load: Callable[[], pa.Buffer]) -> pa.Buffer | MappedBytes:
-        """Return the block, mapped; from `load` where there is no copy, and none can be made."""
+        """Return the block, mapped; call `load` if there is no copy and none can be made."""
         path = self._folder / name
         try:
             os.utime(path)
@@ -41,7 +41,7 @@ class Cache:
         return data
 
     def put(self, name: str, data: pa.Buffer) -> None:
-        """Keep a copy. A disk that is full has none: the block is fetched again when it is needed."""
+        """Store a copy. On a full disk there is none: the block is fetched again when it is needed."""
         path = self._folder / name
         temporary = path.with_name(f".{name}.{os.getpid()}")
         try:
@@ -62,7 +62,7 @@ class Cache:
         """Remove the copies that were opened longest ago, down to the limit."""
         known: list[tuple[float, int, Path]] = []
         for entry in os.scandir(self._folder):
-            with suppress(FileNotFoundError):  # another worker is about it, too
+            with suppress(FileNotFoundError):  # another worker has removed it
                 found = entry.stat()
                 known.append((found.st_mtime, found.st_size, Path(entry.path)))
         held = sum(size for _, size, _ in known)
@@ -74,7 +74,7 @@ class Cache:
 
 
 def _private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for nobody but this user."""
+    """Make a folder and its missing parents, readable by this user only."""
     if not folder.is_dir():
         _private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)

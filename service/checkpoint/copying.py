@@ -1,8 +1,8 @@
-"""A consistent copy of a checkpoint, also of one that a job works on.
+"""A consistent copy of a checkpoint, also while a job uses it.
 
-All that the state after a batch needs is in files that nobody changes. So a copy of a batch that is done is whole,
-whatever the job does meanwhile; only what the batch needs may be removed, ten batches later. Then a newer batch is
-taken, of which most has been copied already.
+Everything that the state after a batch needs is in files that never change. So a copy of a finished batch is complete,
+whatever the job does meanwhile. Only the sweep may remove such files, ten batches later. Then a newer batch is copied,
+most of whose files are copied already.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from service.checkpoint.version import FOLDER as VERSIONS
 from service.checkpoint.version import Version, batch_of
 
 TRIES = 5
-"""The number of attempts: a job would have to do ten batches, and sweep, during each of them."""
+"""The number of attempts: each fails only if the job does ten batches, and sweeps, during it."""
 
 OF_THE_PROCESS = frozenset({"tries"})
-"""Small files that concern processes, not the job."""
+"""Small files that belong to processes, not to the job."""
 
 
 class CopyRefused(Exception):
-    """There is nothing to copy, or no place for it; the text says why."""
+    """There is nothing to copy, or no place for the copy; the text says why."""
 
 
 class Copied(NamedTuple):
@@ -46,7 +46,7 @@ def done_batches(files: Files) -> list[int]:
 
 
 def copy(source: Files, target: Files, batch: int | None = None) -> Copied:
-    """Copy what a checkpoint is after `batch`, by default the newest complete one. Raises CopyRefused."""
+    """Copy the checkpoint after `batch`, by default the newest finished one. Raises CopyRefused."""
     if any(target.names(log) for log in (OFFSETS, COMMITS, FOLDER)):
         raise CopyRefused("there is something at the place that the copy is to go to\n  hint:   name a new folder")
     copied: dict[str, int] = {}
@@ -96,7 +96,7 @@ def _copy(source: Files, target: Files, batch: int, copied: dict[str, int]) -> N
         for name in found:
             take(f"{SOURCES}/{number}/{name}", again=True)
         number += 1
-    # The log of batches that are done comes last: without it nothing is taken for a checkpoint.
+    # The log of finished batches comes last: without it nothing counts as a checkpoint.
     for log in (OFFSETS, COMMITS):
         for each in (batch - 1, batch):
             if each >= 0:

@@ -1,7 +1,7 @@
-"""The files of a checkpoint as Python tasks see them: written whole or not at all, read by range, never changed.
+"""The files of a checkpoint as Python tasks see them: written atomically, read by range, never changed.
 
-A folder of this machine, or one that every machine mounts, is mapped where it is. What is in an object store is read
-through a local cache.
+Files in a folder, local or mounted by every machine, are mapped in place. Files of an object store are read through a
+local cache.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from pyarrow import fs
 
 from operators.state.mapped import MappedBytes
 from service.checkpoint.cache import Cache
+from service.checkpoint.traffic import TrafficCounter
 
 ALIGNED = 64
 """Blocks begin at a multiple of this in their file, so that Arrow reads their columns in place."""
 
 
 _NO_LINKS = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS))
-"""What `link` fails of where there are no hard links: on SMB and on what mounts an object store as a folder."""
+"""The errors of `link` on file systems without hard links: SMB, and mounts of an object store."""
 
 
 class StoredAt(NamedTuple):
@@ -60,17 +61,23 @@ class NoHardLinks(Exception):
 
 
 class Files(ABC):
-    """Names are relative to the folder of one job's checkpoint, with / between their parts."""
+    """The files of one job's checkpoint. Names are relative to its folder, with / between their parts. `traffic` counts
+    the operations of an object store."""
+
+    def __init__(self) -> None:
+        self.traffic = TrafficCounter()
 
     @abstractmethod
     def put(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
-        """Write a file: afterwards it is there as a whole, and before that it is not there, or as it was."""
+        """Write a file atomically, replacing one of that name."""
 
     @abstractmethod
     def put_new(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> bool:
-        """Write a file unless there is one; whether it was written. In a folder that holds for tries at the same time,
-        too, and what was written outlives a loss of power; in an object store, of two tries that find none at the same
-        moment the later counts. Raises NoHardLinks."""
+        """Write a file unless it exists. Return whether it was written.
+
+        In a folder, of two concurrent attempts one succeeds, and the file survives a loss of power. In an object store,
+        if two find none at the same moment, the later one remains. Raises NoHardLinks.
+        """
 
     @abstractmethod
     def get(self, name: str) -> bytes | None:
@@ -98,7 +105,7 @@ class Files(ABC):
 
     @abstractmethod
     def link(self, name: str, to: str) -> None:
-        """Give a file, which nobody changes, the name `to` as well, or copy it there; it may be there already."""
+        """Give a file, which never changes, the second name `to`, or copy it there; it may be there already."""
 
     @abstractmethod
     def remove_folder(self, name: str) -> None:
@@ -112,6 +119,7 @@ class FolderFiles(Files):
     """A checkpoint in a folder."""
 
     def __init__(self, root: str) -> None:
+        super().__init__()
         self._root = Path(root)
 
     def put(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
@@ -212,6 +220,7 @@ class StoreFiles(Files):
     """A checkpoint in an object store: `root` is a bucket and a folder. A put is atomic there."""
 
     def __init__(self, store: fs.FileSystem, root: str, cache: Cache) -> None:
+        super().__init__()
         self._store = store
         self._root = root.rstrip("/")
         self._cache = cache
@@ -220,6 +229,7 @@ class StoreFiles(Files):
         with self._store.open_output_stream(f"{self._root}/{name}") as stream:
             for part in parts:
                 stream.write(part)
+        self.traffic.count("write", written=sum(memoryview(part).nbytes for part in parts))
 
     def put_new(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> bool:
         if self._has(name):
@@ -230,9 +240,12 @@ class StoreFiles(Files):
     def get(self, name: str) -> bytes | None:
         try:
             with self._store.open_input_file(f"{self._root}/{name}") as file:
-                return bytes(file.read())
+                data = bytes(file.read())
         except FileNotFoundError:
+            self.traffic.count("look")
             return None
+        self.traffic.count("read", read=len(data))
+        return data
 
     def block(self, place: StoredAt) -> pa.Buffer:
         found = self.mapped(place)
@@ -247,24 +260,29 @@ class StoreFiles(Files):
                 data = file.read_at(place.length, place.offset)
         except FileNotFoundError:
             raise StateMissing(self._root, place.file) from None
+        self.traffic.count("read", read=len(data))
         if len(data) != place.length:
             raise StateMissing(self._root, place.file)
         return pa.py_buffer(data)
 
     def names(self, folder: str) -> list[str]:
+        self.traffic.count("list")
         found = self._store.get_file_info(fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == fs.FileType.File)
 
     def folders(self) -> list[str]:
+        self.traffic.count("list")
         found = self._store.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
 
     def remove(self, names: Iterable[str]) -> None:
         for name in names:
+            self.traffic.count("remove")
             with suppress(FileNotFoundError):
                 self._store.delete_file(f"{self._root}/{name}")
 
     def link(self, name: str, to: str) -> None:
+        self.traffic.count("copy")
         try:
             self._store.copy_file(f"{self._root}/{name}", f"{self._root}/{to}")
         except OSError:
@@ -273,13 +291,16 @@ class StoreFiles(Files):
             raise StateMissing(self._root, name) from None
 
     def remove_folder(self, name: str) -> None:
+        self.traffic.count("list")
         found = fs.FileSelector(f"{self._root}/{name}", allow_not_found=True, recursive=True)
         for info in self._store.get_file_info(found):
             if info.type == fs.FileType.File:
+                self.traffic.count("remove")
                 with suppress(FileNotFoundError):
                     self._store.delete_file(info.path)
 
     def _has(self, name: str) -> bool:
+        self.traffic.count("look")
         return bool(self._store.get_file_info(f"{self._root}/{name}").type != fs.FileType.NotFound)
 
     def written(self, place: StoredAt, data: pa.Buffer) -> None:
@@ -287,7 +308,7 @@ class StoreFiles(Files):
 
 
 def _sync(folder: Path) -> None:
-    """Have the names in `folder` outlive a loss of power."""
+    """Make the names in `folder` survive a loss of power."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,9 +1,9 @@
-"""The change of the log of batches that other sources of a query bring about.
+"""The change of Spark's log of batches when a query takes over that reads other sources.
 
-Spark's log has a line for each source, by position, and the last line is that of the ticks. Spark reads the lines of
-the last two batches at a start. So when a query takes over that reads other tables, these are rewritten; the batches
-before them can no longer be restored. What is to be written stands in the small file that makes the checkpoint that
-of the new query: whoever starts next writes it, however often.
+The log has a line for each source, by position; the last line is that of the ticks. Spark reads the lines of the last
+two batches at a start, so these are rewritten; earlier batches can no longer be restored. The rewritten lines are
+stored in the small file that makes the checkpoint that of the new query, and every later start writes them until it
+succeeds.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from service.checkpoint.files import Files
 
 
 @dataclass(frozen=True, slots=True)
-class FilledSource:
-    """A source that was read by another: its line in the log, and the file that says where it began."""
+class BackfilledSource:
+    """A source that another query has read: its line in the log, and the file that says where it began."""
 
     line: str
     begin: str
@@ -36,14 +36,17 @@ class LogChange:
 
     @staticmethod
     def between(
-        files: Files, before: Sequence[int], after: Sequence[int], filled: Mapping[int, FilledSource] | None = None
+        files: Files,
+        before: Sequence[int],
+        after: Sequence[int],
+        backfilled: Mapping[int, BackfilledSource] | None = None,
     ) -> LogChange:
-        """Return what changes for sources of the ids `after` where those of `before` were read. A source that is new
-        begins where its table says, or goes on where it was `filled` to. No batch may be planned that is not done."""
+        """Return the change for sources of the ids `after` if those of `before` were read. A source that is new begins
+        where its table says, or at the end of what was `backfilled`. No batch may be planned that is not done."""
         done = last(files, COMMITS)
         if tuple(before) == tuple(after):
             return LogChange(done)
-        new = filled or {}
+        new = backfilled or {}
         lines: dict[str, list[str]] = {}
         for number in range(max(done - 1, 0), done + 1):
             known = logged(files, number).lines
@@ -56,7 +59,7 @@ class LogChange:
         return LogChange(done, lines, [begins.get(source) for source in after])
 
     def put(self, files: Files) -> None:
-        """Write the log, unless a batch was planned since."""
+        """Write the log, unless a batch has been planned since."""
         if self.lines is None or self.begins is None:
             return
         if last(files, OFFSETS) != self.batch or last(files, COMMITS) != self.batch:
@@ -77,14 +80,14 @@ class LogChange:
         return {"batch": self.batch, "lines": self.lines, "begins": self.begins}
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> LogChange:
+    def from_json(stored: Mapping[str, Any]) -> LogChange:
         """Return what `to_json` wrote."""
-        return LogChange(**told)
+        return LogChange(**stored)
 
 
-def filled_source(files: Files, position: int) -> FilledSource:
-    """Return what a checkpoint knows of the source at `position`, whose last batch is done."""
-    return FilledSource(logged(files, last(files, COMMITS)).lines[position], _begin(files, position) or "")
+def backfilled_source(files: Files, position: int) -> BackfilledSource:
+    """Return the log entries of the source at `position` in a checkpoint whose last batch is done."""
+    return BackfilledSource(logged(files, last(files, COMMITS)).lines[position], _begin(files, position) or "")
 
 
 def _begin(files: Files, position: int) -> str | None:

@@ -26,12 +26,13 @@ class SmallFiles:
         written = self._files.get(f"{FOLDER}/{name}.json")
         if written is not None:
             return json.loads(written)
-        # Who died while the file was replaced has left the new one, whole; who died earlier, a part of it.
+        # A process that was killed while it replaced the file has left the new one, whole; one killed earlier, a part
+        # of it.
         with suppress(ValueError):
             return json.loads(self._files.get(f"{FOLDER}/{name}.new.json") or b"null")
         return None
 
     def write(self, name: str, value: Any) -> None:
         """Replace a file, as a whole."""
-        self._files.remove([f"{FOLDER}/.{name}.json.crc"])  # Hadoop's checksum of what was there before
+        self._files.remove([f"{FOLDER}/.{name}.json.crc"])  # Hadoop's checksum of the previous content
         self._files.put(f"{FOLDER}/{name}.json", [json.dumps(value).encode()])

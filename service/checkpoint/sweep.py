@@ -1,4 +1,4 @@
-"""Removing from a checkpoint what no version needs any more, what failed tries have left behind included."""
+"""Removing the files of a checkpoint that no version needs any more, including those of failed attempts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from service.checkpoint.files import Files
 from service.checkpoint.version import Version, batch_of
 
 KEPT = 10
-"""Versions that are kept. Spark goes back by one at most; the others are for whoever looks for what went wrong."""
+"""The number of versions that are kept. Spark goes back by one at most; the others are for investigations."""
 
 
 def sweep(files: Files, done: int) -> None:
-    """Batch `done` is done: remove what only versions before `done - KEPT` needed.
+    """Remove the files that only versions before `done - KEPT` needed, once batch `done` is done.
 
-    A block that the oldest version kept does not list, and that is not newer, is in no version to come either. What is
-    newer is left alone: it may belong to a task that runs now.
+    A block that the oldest kept version does not list, and that is not newer, is in no later version either. A newer
+    one is left alone: it may belong to a task that runs now.
     """
     oldest = done - KEPT
     if oldest < min((batch_of(name) for name in files.names(version.FOLDER) if name[:9].isdigit()), default=0):
-        return  # it is young, or had no state until a short while ago
+        return  # the job is young, or had no state until recently
     needed: set[str] = set()
     for level in Version.before(files, oldest + 1).levels.values():
         for place in level.manifests:

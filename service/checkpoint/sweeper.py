@@ -1,4 +1,4 @@
-"""Does what a checkpoint needs now and then, beside the batches."""
+"""The regular maintenance of a checkpoint, between the batches."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable
 
 EVERY = 20
-"""Batches between two times: to sweep reads the manifests of one version and lists the files."""
+"""The number of batches between two sweeps: a sweep reads the manifests of one version and lists all files."""
 
 Chore = Callable[[int], None]
-"""Is told the last batch that is done."""
+"""Called with the last batch that is done."""
 
 
 class Sweeper:
-    """Does the chores of one job, in a thread of its own, once at a time. What fails of one does not keep the others
-    from being done."""
+    """Runs the maintenance of one job, in a thread of its own. A step that fails does not keep the others from
+    running."""
 
     def __init__(self, *chores: Chore) -> None:
         self._chores = chores
@@ -23,7 +23,7 @@ class Sweeper:
         self._thread: threading.Thread | None = None
 
     def batch_done(self, batch: int) -> None:
-        """Batch `batch` is done: begin, if it is time to and the last time is over."""
+        """Start the maintenance after batch `batch`, if it is due and the previous one has ended."""
         if batch < self._next or (self._thread is not None and self._thread.is_alive()):
             return
         self._next = batch + EVERY

@@ -17,13 +17,13 @@ from service.checkpoint.files import Files, StateMissing, StoredAt
 FOLDER = "tailrace/versions"
 
 
-class VersionSettled(Exception):
+class BatchAlreadyDone(Exception):
     """Another driver has done a batch, and its version counts."""
 
 
 class ShardState(NamedTuple):
-    """The report of a shard on its level after a batch: the place of its manifest. The clocks are those of the
-    level; every shard knows them, and the first tells them."""
+    """The report of a shard after a batch: the place of its manifest, and from the first shard of a level its clocks,
+    which are the same in every shard."""
 
     level: int
     shard: int
@@ -50,16 +50,16 @@ class LevelState(NamedTuple):
 
 @dataclass(frozen=True)
 class Version:
-    """The state after a batch, by level."""
+    """The state after a batch, level by level."""
 
     levels: Mapping[int, LevelState]
 
     @staticmethod
-    def of(told: Iterable[ShardState], levels: int, shards: int) -> Version:
+    def of(reports: Iterable[ShardState], levels: int, shards: int) -> Version:
         """Return the version that the tasks of a batch have reported. Raises ValueError where a shard is missing."""
         clocks: dict[int, Mapping[str, Any]] = {}
         manifests: dict[int, dict[int, StoredAt]] = {level: {} for level in range(1, levels + 1)}
-        for each in told:
+        for each in reports:
             manifests[each.level][each.shard] = each.manifest
             if each.clocks is not None:
                 clocks[each.level] = each.clocks
@@ -74,7 +74,7 @@ class Version:
         )
 
     def write(self, files: Files, batch: int) -> None:
-        """Make it the state after `batch`."""
+        """Store this version as the state after `batch`."""
         levels = {
             str(number): {"clocks": level.clocks, "manifests": level.manifests} for number, level in self.levels.items()
         }
@@ -101,5 +101,5 @@ def _name(batch: int) -> str:
 
 
 def batch_of(name: str) -> int:
-    """Return the batch that a file in FOLDER, or one of blocks, is of."""
+    """Return the batch of a file in FOLDER, or of a file of blocks."""
     return int(name[:9])

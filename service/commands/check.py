@@ -1,4 +1,4 @@
-"""`tailrace check`: is a pipeline right? Nothing is started and no broker is asked."""
+"""`tailrace check`: check a pipeline file. Nothing is started and no broker is contacted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "check",
         help="check pipeline files without running them",
         description="Resolve names and types, infer changelog modes and keys, and list every mistake with its place."
-        " Warnings (state without a bound, for one) do not make a file wrong. Exit code 2 if one is wrong.",
+        " Warnings (unbounded state, for example) do not make a file invalid. Exit code 2 if a file is invalid.",
     )
     parser.add_argument("files", type=Path, nargs="+", metavar="file", help="a pipeline, a file of SQL statements")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no warnings, and no word about right files")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     parser.set_defaults(run=run)
 
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.quiet:
             continue
         names = ", ".join(j.name for j in pipeline.jobs) or "none"
-        print(f"{path}: right; {len(pipeline.tables)} tables, jobs: {names}")
+        print(f"{path}: valid; {len(pipeline.tables)} tables, jobs: {names}")
         redaction = redaction_of(path, pipeline)
         for note in pipeline.notes:
             print(f"note: {redaction.text(str(note))}")

@@ -9,8 +9,8 @@ from service.commands.state import add_place
 from service.exit_codes import WRONG
 
 _SAVE = (
-    "Copy what a checkpoint is after the last batch that is done, of a job that runs or is stopped. A job goes on with"
-    " such a copy, however old: what it has written since stays, and the batches since are done again as they were cut."
+    "Copy a checkpoint as of its last finished batch; the job may be running or stopped. A job continues with"
+    " such a copy, however old: its later output stays, and the later batches are repeated as they were planned."
 )
 _LIST = (
     "Print the batches that can still be restored: when they were planned, their end offsets, the size of the state."
@@ -19,7 +19,7 @@ _INSPECT = (
     "Print the state of each operator: tables, rows, bytes, the keys with the most rows, and how evenly rows are"
     " spread. This reads all rows, unless --quick is given."
 )
-_SHOW = "Print the planned batch that is not complete, what it reads, and what was skipped before."
+_SHOW = "Print the incomplete batch, the records that it reads, and the records skipped so far."
 _REPLAN = (
     "Plan the incomplete batch again with half of its records. This is possible as long as nothing of it is committed"
     " to Kafka, and refused otherwise; it changes no result. The service does this itself after a memory failure; by"

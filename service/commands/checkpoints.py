@@ -28,7 +28,7 @@ REFUSALS = (NoCheckpoint, CopyRefused, NotReadable, StateMissing)
 """What is printed as it is, with exit code 1."""
 
 
-def settings() -> Settings | None:
+def load_settings() -> Settings | None:
     """Load the settings, for clients of object stores; their mistakes are printed, and None is returned."""
     try:
         return load()
@@ -38,22 +38,22 @@ def settings() -> Settings | None:
 
 
 @contextmanager
-def opened(place: str, told: Settings) -> Iterator[Files]:
+def opened(place: str, settings: Settings) -> Iterator[Files]:
     """Open the files of a folder or URL."""
     scheme = urlparse(place).scheme
     if scheme not in SCHEMES:
         raise NoCheckpoint(f"{place} is neither a folder nor a URL of s3a:// or gs://")
-    conf = told.spark.conf.items()
+    conf = settings.spark.conf.items()
     hadoop = {name.removeprefix("spark.hadoop."): text for name, text in conf if name.startswith("spark.hadoop.fs.")}
     with TemporaryDirectory() as scratch:
         yield CheckpointAddress(place.rstrip("/"), hadoop, scratch, CACHE_BYTES).open()
 
 
-def jobs_at(place: str, told: Settings) -> list[str]:
+def jobs_at(place: str, settings: Settings) -> list[str]:
     """Return the places of the checkpoints at `place`: itself, or one for each job, as in TAILRACE_CHECKPOINT. Raises
     NoCheckpoint."""
     place = place.rstrip("/")
-    with opened(place, told) as files:
+    with opened(place, settings) as files:
         if files.names(OFFSETS):
             return [place]
         found = [f"{place}/{name}" for name in files.folders() if files.names(f"{name}/{OFFSETS}")]
@@ -64,9 +64,9 @@ def jobs_at(place: str, told: Settings) -> list[str]:
     return found
 
 
-def one_at(place: str, told: Settings) -> str:
+def one_at(place: str, settings: Settings) -> str:
     """Return the place of the one checkpoint at `place`. Raises NoCheckpoint, also where there are several."""
-    found = jobs_at(place, told)
+    found = jobs_at(place, settings)
     if len(found) > 1:
         raise NoCheckpoint(f"{place} has checkpoints of several jobs\n  hint:   name one of {', '.join(found)}")
     return found[0]

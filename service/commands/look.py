@@ -19,7 +19,7 @@ from pyarrow import parquet
 from service.checkpoint.batch_log import ends, planned_at, ranges
 from service.checkpoint.copying import copy, done_batches
 from service.checkpoint.files import Files
-from service.commands.checkpoints import REFUSALS, NoCheckpoint, jobs_at, name_of, newest, one_at, opened, settings
+from service.commands.checkpoints import REFUSALS, NoCheckpoint, jobs_at, load_settings, name_of, newest, one_at, opened
 from service.exit_codes import FAILED, OK, WRONG
 from service.inspection.kept_state import CheckpointState, TableFigures, kept_bytes
 from service.plan.kept_tables import KeptOperator
@@ -28,34 +28,34 @@ from service.settings import Settings
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it; the answer is the exit code."""
-    told = settings()
-    if told is None:
+    settings = load_settings()
+    if settings is None:
         return WRONG
     try:
-        DO[arguments.do](arguments, told)
+        DO[arguments.do](arguments, settings)
     except REFUSALS as error:
         print(error, file=sys.stderr)
         return FAILED
     return OK
 
 
-def save(arguments: argparse.Namespace, told: Settings) -> None:
+def save(arguments: argparse.Namespace, settings: Settings) -> None:
     """Copy a checkpoint, or those of all jobs of a folder."""
-    places = jobs_at(arguments.checkpoint, told)
+    places = jobs_at(arguments.checkpoint, settings)
     for place in places:
         alone = place == arguments.checkpoint.rstrip("/")
         target = arguments.target.rstrip("/") if alone else f"{arguments.target.rstrip('/')}/{name_of(place)}"
-        with opened(place, told) as source, opened(target, told) as made:
+        with opened(place, settings) as source, opened(target, settings) as made:
             copied = copy(source, made, arguments.batch)
         print(
             f"{name_of(place)}: batch {copied.batch} is saved in {target}: {copied.files} files, {_size(copied.bytes)}"
         )
 
 
-def list_batches(arguments: argparse.Namespace, told: Settings) -> None:
+def list_batches(arguments: argparse.Namespace, settings: Settings) -> None:
     """Print the batches that can be restored."""
-    for place in jobs_at(arguments.checkpoint, told):
-        with opened(place, told) as files:
+    for place in jobs_at(arguments.checkpoint, settings):
+        with opened(place, settings) as files:
             known = done_batches(files)
             stateful = bool(files.names("tailrace/versions"))
             for number in known:
@@ -67,10 +67,10 @@ def list_batches(arguments: argparse.Namespace, told: Settings) -> None:
                 print(f"{name_of(place)}: no batch is done")
 
 
-def inspect(arguments: argparse.Namespace, told: Settings) -> None:
+def inspect(arguments: argparse.Namespace, settings: Settings) -> None:
     """Print what each operator keeps."""
-    for place in jobs_at(arguments.checkpoint, told):
-        with opened(place, told) as files:
+    for place in jobs_at(arguments.checkpoint, settings):
+        with opened(place, settings) as files:
             state = CheckpointState(files, newest(files, arguments.batch))
             print(f"{name_of(place)}: after batch {state.batch}, {len(state.operators)} operators keep state")
             for operator in state.operators:
@@ -79,9 +79,9 @@ def inspect(arguments: argparse.Namespace, told: Settings) -> None:
                     print(f"    {_words(each)}")
 
 
-def show_state(arguments: argparse.Namespace, told: Settings) -> None:
+def show_state(arguments: argparse.Namespace, settings: Settings) -> None:
     """Print rows of an operator's state, or write them to a file."""
-    with opened(one_at(arguments.checkpoint, told), told) as files:
+    with opened(one_at(arguments.checkpoint, settings), settings) as files:
         state = CheckpointState(files, newest(files, arguments.batch))
         if not arguments.operator:
             for each in state.operators:
@@ -219,12 +219,12 @@ def _text(value: Any) -> str:
 
 
 def _words(table: TableFigures) -> str:
-    told = [f"table {table.name}: {table.rows:,} rows, {_size(table.bytes)}"]
+    parts = [f"table {table.name}: {table.rows:,} rows, {_size(table.bytes)}"]
     if table.skew is not None:
-        told.append(f"the fullest hundredth of the slots holds {table.skew:.1f} times its share")
+        parts.append(f"the fullest hundredth of the slots holds {table.skew:.1f} times its share")
     if table.largest and table.largest[0][1] > 1:
-        told.append("most rows: " + "; ".join(f"{key} ({rows:,})" for key, rows in table.largest))
-    return "; ".join(told)
+        parts.append("most rows: " + "; ".join(f"{key} ({rows:,})" for key, rows in table.largest))
+    return "; ".join(parts)
 
 
 def _offsets(files: Files, number: int) -> dict[str, str]:

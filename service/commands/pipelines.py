@@ -1,4 +1,4 @@
-"""Pipeline files, as all commands read them: to jobs, with every mistake told the same way."""
+"""Pipeline files, as all commands read them: to jobs, with every mistake reported the same way."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def redaction_of(path: Path, pipeline: Pipeline) -> Redaction:
 
 
 def mistake(file: str, problem: Problem) -> Mistake:
-    """Return a problem of a plan, told as a mistake of its file."""
+    """Return a problem of a plan as a mistake of its file."""
     return Mistake(file, problem.place, problem.primary, problem.detail, problem.hint)
 
 

@@ -1,4 +1,4 @@
-"""`tailrace run`: run a pipeline on Spark until it ends or is told to stop."""
+"""`tailrace run`: run a pipeline on Spark until it ends or is stopped."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from service.commands.pipelines import job_named, variable_secrets
 from service.deployment.deployment import checkpoint_of
 from service.deployment.planning import plan_deployment
 from service.deployment.replanning import SKIPPED, PlanKept, Replanning, Skipped
-from service.deployment.upgrading import settled, with_known_ids
+from service.deployment.upgrading import recovered_query, with_known_ids
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from service.kafka.errors import KafkaConfigError, KafkaFailure
@@ -55,7 +55,7 @@ def work_on(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
         with CheckpointLock(place), tempfile.TemporaryDirectory() as scratch:
             files = CheckpointAddress(place, hadoop_settings(settings), scratch).open()
             memory = SmallFiles(files)
-            program = with_known_ids(program, settled(files))
+            program = with_known_ids(program, recovered_query(files))
             job = StoppedJob(program.name, Replanning(plan_deployment(program, settings), files, memory), memory)
             {"show": show, "replan": replan, "skip": skip}[arguments.do](job, arguments)
             return OK
@@ -105,8 +105,8 @@ def skip(job: StoppedJob, arguments: argparse.Namespace) -> None:
 
 def hadoop_settings(settings: Settings) -> dict[str, str]:
     """Return the settings of the client of an object store."""
-    told = settings.spark.conf.items()
-    return {name.removeprefix("spark.hadoop."): text for name, text in told if name.startswith("spark.hadoop.fs.")}
+    conf = settings.spark.conf.items()
+    return {name.removeprefix("spark.hadoop."): text for name, text in conf if name.startswith("spark.hadoop.fs.")}
 
 
 def _words(table: str, read_: Range) -> str:

@@ -43,7 +43,7 @@ def _count(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run all cases; the first line of each says how it went."""
+    """Run all cases and print the result of each. Return the exit code."""
     began = perf_counter()
     sql = Sql()
     cases = [case for folder in arguments.folders for case in cases_in(folder)]
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         code = _run(case, arguments.update, arguments.shards, sql)
         worst = max(worst, code)
         wrong += code != OK
-    print(f"{len(cases) - wrong} of {len(cases)} cases right, {perf_counter() - began:.1f} s")
+    print(f"{len(cases) - wrong} of {len(cases)} cases passed, {perf_counter() - began:.1f} s")
     return worst
 
 
@@ -73,23 +73,23 @@ def cases_in(folder: Path) -> Iterator[Path]:
 def _run(case: Path, write: bool, shards: int, sql: Sql) -> int:
     pipeline = read(case / PIPELINE)
     if pipeline is None:
-        print(f"wrong  {case}")
+        print(f"invalid  {case}")
         return WRONG
     try:
         outcome = run_case(case, pipeline.jobs, sql, shards)
         lines = compare(case, outcome, sql)
     except (CaseError, NotThere) as error:
-        print(f"wrong  {case}\n{error}")
+        print(f"invalid  {case}\n{error}")
         return WRONG if isinstance(error, CaseError) else FAILED
     except Exception:
-        # One that breaks down says so and lets the others run.
+        # An error in one case must not keep the others from running.
         print(f"failed {case}\n{format_exc()}")
         return FAILED
     if write:
         changed = update(case, outcome)
-        print(f"{'wrote' if changed else 'right'}  {case}" + (f": {', '.join(changed)}" if changed else ""))
+        print(f"{'wrote' if changed else 'passed'}  {case}" + (f": {', '.join(changed)}" if changed else ""))
         return OK
-    print(f"{'differs' if lines else 'right'}  {case}")
+    print(f"{'differs' if lines else 'passed'}  {case}")
     for line in lines:
         print(f"  {line}")
     return FAILED if lines else OK

@@ -1,11 +1,11 @@
-"""`tailrace upgrade`: whether a changed pipeline goes on with the checkpoint of the one before; filling what is new."""
+"""`tailrace upgrade`: check whether a changed pipeline can use its checkpoint, and backfill its new operators."""
 
 from __future__ import annotations
 
 import argparse
 
 from service.commands.pipelines import add_file, read
-from service.deployment.filling import BEGINNING, EARLIEST, FillingStart
+from service.deployment.backfill import BEGINNING, EARLIEST, BackfillStart
 from service.exit_codes import WRONG
 
 _DESCRIPTION = (
@@ -14,7 +14,7 @@ _DESCRIPTION = (
     " if `tailrace run` would continue, 2 if it would refuse. With --from, new operators read their sources again while"
     " the old query runs; when they have caught up and the old query is stopped, the changed one takes over, and"
     " `tailrace run` continues with it. If it is killed, run the same command again. If nothing needs to be"
-    " filled, it ends with 0. --check --from says what would be read, or why it would be refused."
+    " backfilled, it ends with 0. --check --from says what would be read, or why it would be refused."
 )
 
 
@@ -22,7 +22,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "upgrade",
-        help="check whether a changed pipeline can use its checkpoint, and fill its new operators",
+        help="check whether a changed pipeline can use its checkpoint, and backfill its new operators",
         description=_DESCRIPTION,
     )
     parser.add_argument("--check", action="store_true", help="only say what would happen to the state")
@@ -31,13 +31,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         dest="start",
         type=_start,
         metavar="PLACE",
-        help=f"fill new operators from here on: {EARLIEST}, {BEGINNING} (where the old query began), or a time, as"
+        help=f"backfill new operators from here on: {EARLIEST}, {BEGINNING} (where the old query began), or a time, as"
         " 2024-05-01T00:00:00Z or in ms since 1970",
     )
     parser.add_argument(
         "--discard",
         action="store_true",
-        help="delete a filling that was begun; rows that it has written to new tables remain",
+        help="delete a backfill that was begun; rows that it has written to new tables remain",
     )
     parser.add_argument(
         "--stopped",
@@ -56,24 +56,24 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=run, parser=parser)
 
 
-def _start(text: str) -> FillingStart:
+def _start(text: str) -> BackfillStart:
     try:
-        return FillingStart.of(text)
+        return BackfillStart.of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text} is not a position to read from: {error}") from None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check or fill; the answer is the exit code."""
+    """Check or backfill; the answer is the exit code."""
     if not (arguments.check or arguments.start or arguments.discard):
         arguments.parser.error("pass --check, --from or --discard")
     pipeline = read(arguments.file)
     if pipeline is None:
         return WRONG
     if arguments.start or arguments.discard:
-        from service.commands.upgrade_fill import fill
+        from service.commands.upgrade_backfill import backfill
 
-        return fill(pipeline, arguments)
+        return backfill(pipeline, arguments)
     from service.commands.upgrade_check import check
 
     return check(pipeline, arguments)

@@ -22,7 +22,7 @@ from service.exit_codes import OK, WRONG
 from service.kafka.errors import KafkaConfigError
 from service.observability.page.settings_shown import secrets_of
 from service.observability.redaction import Redaction
-from service.plan.filling import filled_part
+from service.plan.backfill import backfill_part
 from service.plan.lowering.lower import compile_job
 from service.plan.meaning import Meaning
 from service.plan.program import Program
@@ -69,7 +69,7 @@ class CheckedUpgrade:
             self.lines = [f"there is no checkpoint at {url}: the job would start over"]
             return
         program = with_known_ids(program, known)
-        refusals, fillable = list(_bounds(program, memory)), False
+        refusals, can_backfill = list(_bounds(program, memory)), False
         try:
             upgrade = compared(known, program.meaning, url)
         except StateMismatch as error:
@@ -81,12 +81,12 @@ class CheckedUpgrade:
             planned = unfinished(files)
             self.lines = [*map(str, upgrade.verdicts), *upgrade.notes]
             stateless = {str(each) for each in upgrade.verdicts}
-            told = obstacles(upgrade, None if planned is None else planned.number)
-            refusals += [each for each in told if each not in stateless]
-            self.goes_on = not told
-            part = filled_part(program, Meaning.from_json(known["meaning"]))
-            self.lines += [f"it cannot be filled: {each}" for each in part.refusals if upgrade.to_fill]
-            fillable = bool(upgrade.to_fill) and not (upgrade.obstacles or part.refusals)
+            blocking = obstacles(upgrade, None if planned is None else planned.number)
+            refusals += [each for each in blocking if each not in stateless]
+            self.goes_on = not blocking
+            part = backfill_part(program, Meaning.from_json(known["meaning"]))
+            self.lines += [f"it cannot be backfilled: {each}" for each in part.refusals if upgrade.to_backfill]
+            can_backfill = bool(upgrade.to_backfill) and not (upgrade.obstacles or part.refusals)
         self.goes_on = self.goes_on and not refusals
         self.lines += refusals
         self.lines.append(
@@ -94,8 +94,8 @@ class CheckedUpgrade:
             if self.goes_on
             else "it is refused: run the query of the checkpoint, or start over with a new one"
         )
-        if fillable:
-            self.lines.append("new operators can be filled, as far as is known without Kafka: add --from")
+        if can_backfill:
+            self.lines.append("new operators can be backfilled, as far as is known without Kafka: add --from")
 
 
 def _bounds(program: Program, memory: SmallFiles) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Tables of databases that lookup joins ask."""
+"""Database tables that lookup joins read."""

@@ -68,7 +68,7 @@ def _postgresql(text: str) -> str:
     if not parts.hostname or not parts.path.strip("/") or "," in parts.netloc:
         raise ValueError("'jdbc:postgresql://host:5432/database', with one host")
     user, password = parts.username or "", parts.password or ""
-    told: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         match name:
             case "user":
@@ -76,20 +76,20 @@ def _postgresql(text: str) -> str:
             case "password":
                 password = quote(value, safe="")
             case "ssl":
-                told.setdefault("sslmode", "verify-full" if value.lower() in ("true", "") else "prefer")
+                parameters.setdefault("sslmode", "verify-full" if value.lower() in ("true", "") else "prefer")
             case "currentSchema":
-                told["options"] = f"-csearch_path={value}"
+                parameters["options"] = f"-csearch_path={value}"
             case "targetServerType" if value not in _SESSIONS:
                 raise ValueError(f"'targetServerType' as one of {', '.join(_SESSIONS)}")
             case "targetServerType":
-                told[_PROPERTIES[name]] = _SESSIONS[value]
+                parameters[_PROPERTIES[name]] = _SESSIONS[value]
             case _ if name in _PROPERTIES:
-                told[_PROPERTIES[name]] = value
+                parameters[_PROPERTIES[name]] = value
             case _:
                 known = ", ".join(sorted(["user", "password", "ssl", "currentSchema", *_PROPERTIES]))
                 raise ValueError(f"a URL without the property '{name}' (known are {known})")
     login = f"{user}:{password}@" if password else f"{user}@" if user else ""
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     port = f":{parts.port}" if parts.port else ""
-    query = f"?{urlencode(told)}" if told else ""
+    query = f"?{urlencode(parameters)}" if parameters else ""
     return f"{_POSTGRESQL}://{login}{host}{port}{parts.path}{query}"

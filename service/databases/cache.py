@@ -17,7 +17,7 @@ class _Kept(NamedTuple):
 
 
 class RowCache:
-    """The rows of keys; the key that was used the longest time ago goes first. Times are those of batches, in ms."""
+    """The rows of keys; the least recently used key is dropped first. Times are those of batches, in ms."""
 
     def __init__(self, options: LookupOptions) -> None:
         self._options = options
@@ -25,7 +25,7 @@ class RowCache:
         self.rows = 0
 
     def get(self, key: Key, now: int) -> Sequence[FoundRow] | None:
-        """Return the rows of `key`, no rows if it is known to have none; None if nothing is known of it (any more)."""
+        """Return the rows of `key`, no rows if it is known to have none; None if it is not cached, or no longer."""
         kept = self._kept.get(key)
         if kept is None:
             return None
@@ -37,7 +37,7 @@ class RowCache:
         return kept.rows
 
     def put(self, key: Key, rows: Sequence[FoundRow], now: int) -> None:
-        """Remember what `key` has, unless that is too much."""
+        """Store the rows of `key`, unless they are too many."""
         if not self._options.cached or (not rows and not self._options.cache_missing):
             return
         self._drop(key)
@@ -61,5 +61,5 @@ class RowCache:
 
 
 def _size(rows: Sequence[FoundRow]) -> int:
-    """That a key has no row takes room, too."""
+    """The size of an entry: a key without a row takes space, too."""
     return max(1, len(rows))

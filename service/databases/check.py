@@ -1,4 +1,4 @@
-"""Checks of a table's declaration against its database, before anything is looked up."""
+"""Checks of a table's declaration against its database, before the first lookup."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _READ: Mapping[str, frozenset[type]] = {
     "BYTES": frozenset({bytes}),
     "DATE": frozenset({date}),
 }
-"""What a driver may give for a column of a simple type: `values` reads these, where the value itself fits."""
+"""The types of a driver's values for a column of a simple type: `values` converts them, if the value itself fits."""
 
 
 def mistakes(table: LookedUpTable) -> list[str]:
-    """Return what the declared table has that its database has not: the table itself, columns, types.
+    """Return what is declared but missing in the database: the table itself, columns, types.
 
-    A database that does not answer is asked later, by those who look something up; of SQLite, whose columns have no
-    types, only names are compared.
+    A database that does not answer is asked again by the first lookup. In SQLite, whose columns have no types, only
+    names are compared.
     """
     try:
         engine = opened(table)
@@ -83,7 +83,7 @@ def _mistakes(table: LookedUpTable, engine: sa.Engine) -> list[str]:
 
 
 def _is_read_from(declared: DataType, there: Any) -> bool:
-    """Whether values of a database's type may be of the declared one; yes where nothing is known of it."""
+    """Whether a database's type can hold values of the declared one; yes if it is unknown."""
     try:
         given = there.python_type
     except NotImplementedError:

@@ -1,4 +1,4 @@
-"""Asks a database for the rows of keys: in pieces, side by side, again for a while where it does not answer."""
+"""The lookup of rows of keys in a database: in pieces, concurrently, repeated for a while if it does not answer."""
 
 from __future__ import annotations
 
@@ -19,27 +19,25 @@ from service.databases.statement import parameters_of, select_rows
 from service.databases.values import ValueUnreadable, read_row, reader
 
 _PAUSE = 0.5
-"""Seconds before the second try, doubled for each further one."""
+"""Seconds before the second attempt, doubled for each further one."""
 
 _LONGEST_PAUSE = 10.0
-"""Seconds at which the pause between tries stops to grow: a database that is back is asked soon."""
+"""The longest pause between attempts, in seconds: a database that is back is noticed soon."""
 
 _CONNECTING = 10
-"""Seconds in which a connection must be there."""
+"""Seconds to wait for a connection."""
 
 _REFUSED = frozenset({"22", "28", "3D", "3F", "42"})
-"""Classes of SQLSTATE that the next try would meet again: wrong data, a wrong login, no such database, schema, table or
-column, or no right to read it. https://www.postgresql.org/docs/current/errcodes-appendix.html"""
+"""Classes of SQLSTATE that the next attempt would meet again: wrong data, a wrong login, no such database, schema,
+table or column, or no right to read it. https://www.postgresql.org/docs/current/errcodes-appendix.html"""
 
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR")
-"""What SQLite says of a file that is not there now, or in use."""
+"""SQLite's errors for a file that is missing now, or in use."""
 
 
 class DatabaseTable:
-    """One table for all tasks of a process; its connections are opened when they are first needed.
-
-    Raises DatabaseConfigError for a URL that nothing can be done with.
-    """
+    """One table for all tasks of a process; its connections are opened when they are first needed. Raises
+    DatabaseConfigError for an invalid URL."""
 
     def __init__(
         self,
@@ -60,10 +58,8 @@ class DatabaseTable:
         self._engine.dispose()
 
     def rows(self, keys: Sequence[Key]) -> dict[Key, list[FoundRow]]:
-        """Return the rows of each key, in the order of the table's answer; a key without rows is left out.
-
-        Raises DatabaseUnreachable and DatabaseConfigError.
-        """
+        """Return the rows of each key, in the order of the database's answer; a key without rows is left out. Raises
+        DatabaseUnreachable and DatabaseConfigError."""
         size = self._table.options.keys
         pieces = [keys[start : start + size] for start in range(0, len(keys), size)]
         found: dict[Key, list[FoundRow]] = {}
@@ -82,7 +78,7 @@ class DatabaseTable:
                 if len(keys) == 1:
                     why = f"it cannot be looked up in table {self._table.name}: {first_line(error)}"
                     return {keys[0]: [self._unreadable(keys[0], why)]}
-                # One of the keys is to blame, and must not keep the others from their rows.
+                # One of the keys causes the error, and must not keep the others from their rows.
                 half = len(keys) // 2
                 return self._piece(keys[:half]) | self._piece(keys[half:])
             except DBAPIError as error:
@@ -101,7 +97,8 @@ class DatabaseTable:
         found: dict[Key, list[FoundRow]] = {}
         wanted = set(keys)
         for key, row in self._read(answer):
-            # The database may call more equal than SQL does: texts that differ in case, or in spaces at their end.
+            # The database may treat more values as equal than SQL does: texts that differ in case, or in spaces at
+            # their end.
             if key in wanted:
                 found.setdefault(key, []).append(row)
         return found
@@ -137,8 +134,8 @@ class DatabaseTable:
 
 
 def failure_of(table: LookedUpTable, error: DBAPIError) -> DatabaseConfigError | DatabaseUnreachable:
-    """Return what an error of the driver says, by its code where it has one."""
-    told = f"the database of table {table.name}"
+    """Return the failure for an error of the driver, by its code if it has one."""
+    database = f"the database of table {table.name}"
     if isinstance(error.orig, SqliteError):
         name = getattr(error.orig, "sqlite_errorname", "")
         refused = not name.startswith(_BUSY)
@@ -146,8 +143,8 @@ def failure_of(table: LookedUpTable, error: DBAPIError) -> DatabaseConfigError |
         state = getattr(error.orig, "sqlstate", None) or ""
         refused = state[:2] in _REFUSED
     if refused:
-        return DatabaseConfigError(f"{told} refuses the lookup: {first_line(error)}")
-    return DatabaseUnreachable(f"{told} cannot be reached: {first_line(error)}")
+        return DatabaseConfigError(f"{database} refuses the lookup: {first_line(error)}")
+    return DatabaseUnreachable(f"{database} cannot be reached: {first_line(error)}")
 
 
 def login_refused(error: DBAPIError) -> bool:
@@ -163,14 +160,14 @@ def login_refused(error: DBAPIError) -> bool:
 
 
 def first_line(error: DBAPIError) -> str:
-    """Return what the driver says; SQLAlchemy's own text would add the statement and its parameters."""
+    """Return the driver's message; SQLAlchemy's own text would add the statement and its parameters."""
     lines = str(error.orig).strip().splitlines()
     return lines[0] if lines else type(error.orig).__name__
 
 
 def opened(table: LookedUpTable) -> sa.Engine:
-    """Return connections of which each statement is a transaction of its own; they are made when they are needed, and
-    one that has died is noticed by its error. Raises DatabaseConfigError for a URL that nothing can be done with."""
+    """Return connections on which each statement is a transaction of its own. They are opened when they are needed; one
+    that has died is noticed by its error. Raises DatabaseConfigError for an invalid URL."""
     arguments: dict[str, Any] = {"connect_timeout": _CONNECTING} if "postgresql" in table.url.split(":")[0] else {}
     if table.url.startswith("sqlite"):
         arguments = {"check_same_thread": False}

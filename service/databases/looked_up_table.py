@@ -22,7 +22,7 @@ class ReadColumn:
 
 @dataclass(frozen=True, slots=True)
 class LookedUpTable:
-    """A table as one lookup asks it: `columns` are read, those at `keys` are asked for. `name` is the declared one."""
+    """A table as one lookup reads it: `columns` are read, those at `keys` are compared. `name` is the declared one."""
 
     name: str
     url: str = field(repr=False)
@@ -32,14 +32,14 @@ class LookedUpTable:
 
 
 def looked_up_table(lookup: Lookup) -> LookedUpTable:
-    """Return what the declared table says. Raises ValueError where its URL is none."""
+    """Return the connection and columns of the declared table. Raises ValueError if its URL is invalid."""
     table = lookup.table
-    told = table.connector.properties
+    options = table.connector.properties
     assert table.lookup is not None
     columns = (table.columns[i] for i in lookup.columns)
     return LookedUpTable(
         name=table.name,
-        url=_with_login(sqlalchemy_url(told["url"]), told.get("username", ""), told.get("password", "")),
+        url=_with_login(sqlalchemy_url(options["url"]), options.get("username", ""), options.get("password", "")),
         columns=tuple(ReadColumn(c.name, c.type, c.nullable) for c in columns),
         keys=lookup.keys,
         options=table.lookup,
@@ -47,7 +47,7 @@ def looked_up_table(lookup: Lookup) -> LookedUpTable:
 
 
 def _with_login(url: str, user: str, password: str) -> str:
-    """The URL with user and password, those that it has itself going first."""
+    """The URL with user and password; those in the URL take precedence."""
     parts = urlsplit(url)
     if not user or parts.username or not parts.hostname:
         return url

@@ -1,4 +1,4 @@
-"""The tables that this process looks up: what is remembered, and what the database is asked for."""
+"""The tables that this process looks up: their cached rows, and their connections."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from service.plan.program import Lookup
 from service.plan.types import arrow
 
 _TABLES = 64
-"""Tables of which a process keeps connections and rows: those of a pipeline share the workers."""
+"""The number of tables whose connections and rows a process keeps: those of a pipeline share the workers."""
 
 
 class TableLookup:
     """One table, its connections and its cache."""
 
     def __init__(self, table: LookedUpTable) -> None:
-        # Loading SQLAlchemy takes longer than starting a task: only those who look something up pay for it.
+        # Loading SQLAlchemy takes longer than starting a task: only processes with lookups load it.
         from service.databases.client import DatabaseTable
 
         self._table = table
@@ -69,7 +69,7 @@ def _rows_of(
 
 
 def mistakes_of(lookup: Lookup) -> list[str]:
-    """Return what is wrong with the declared table, as its database tells now."""
+    """Return the mistakes of the declared table, according to its database now."""
     from service.databases.check import mistakes
 
     return mistakes(looked_up_table(lookup))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 Key = tuple[Any, ...]
-"""The values of the columns that a table is asked by."""
+"""The values of the columns by which a table is looked up."""
 
 
 class FoundRow(NamedTuple):

@@ -37,8 +37,8 @@ def parameters_of(table: LookedUpTable, keys: Sequence[tuple[Any, ...]], dialect
     """Return the parameters by name."""
     instants = [isinstance(table.columns[key].type, TimestampLtz) for key in table.keys]
     given = (_instant(v) if instant else v for key in keys for v, instant in zip(key, instants, strict=True))
-    told = map(_for_sqlite, given) if dialect.name == "sqlite" else given
-    return {f"p{i}": value for i, value in enumerate(told)}
+    values = map(_for_sqlite, given) if dialect.name == "sqlite" else given
+    return {f"p{i}": value for i, value in enumerate(values)}
 
 
 def _instant(value: datetime) -> datetime:

@@ -1,6 +1,6 @@
 """Conversion of a driver's values to the declared types; lossy conversions are refused.
 
-Two things are as in records: a time is cut to the declared digits, and a number is rounded to DOUBLE or FLOAT.
+Two conversions are as for records: a time is cut to the declared digits, and a number is rounded to DOUBLE or FLOAT.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def read_row(row: Sequence[Any], columns: Sequence[ReadColumn], readers: Sequenc
 
 
 def reader(kind: DataType) -> Callable[[Any], Any]:
-    """Return what reads a value that is not NULL; it raises ValueError, TypeError or ArithmeticError."""
+    """Return the function that converts a value that is not NULL; it raises ValueError, TypeError or
+    ArithmeticError."""
     match kind:
         case Simple(name) if name in _RANGES:
             return _integer(_RANGES[name])
@@ -174,7 +175,7 @@ def _instant(value: Any) -> datetime:
 
 
 def _cut(value: Any, precision: int) -> Any:
-    """A time with as many digits of its second as are declared."""
+    """A time cut to the declared digits of its second."""
     unit = 10 ** max(0, 6 - precision)
     return value.replace(microsecond=value.microsecond // unit * unit)
 

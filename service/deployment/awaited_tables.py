@@ -1,8 +1,8 @@
-"""Tables that are read to where they ended before others are read: those of temporal joins in processing time.
+"""Tables that are read up to a fixed offset before others are read: those of temporal joins in processing time.
 
-Law: where such a table ended is decided when the checkpoint is made, and kept in it. Whoever waits for the table reads
-nothing until a batch was planned that ends there. How the batches were cut stands in Spark's log of offsets, so that a
-batch which is done again is cut as it was, and a new start waits for what is left.
+Law: that offset is the end of the table's topic when the checkpoint is made, and the checkpoint keeps it. A source that
+waits for the table reads nothing until a batch has been planned that ends there. Spark's log of offsets says how
+batches were cut. So a batch that is repeated is cut as before, and a restart waits only for the rest.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def agree_on_awaited(
 
 
 def await_tables(deployment: Deployment, store: Store, files: Files, starts: Mapping[int, str]) -> AwaitedTables:
-    """Return which sources wait, where the next batch begins where the last one that is planned ends, else at `starts`:
-    Spark's JSON of offsets, by source. Raises KafkaFailure."""
+    """Return the sources that wait. The next batch begins where the last planned one ends, else at `starts`: Spark's
+    JSON of offsets, by source. Raises KafkaFailure."""
     planned = last(files, OFFSETS)
     program = deployment.program
     awaited = AwaitedTables(program, agree_on_awaited(store, program, deployment.end_offsets, planned=planned >= 0))
@@ -65,7 +65,8 @@ def await_tables(deployment: Deployment, store: Store, files: Files, starts: Map
 
 
 class AwaitedTables:
-    """The sources that wait, and for which others, as reading goes on. `ends` are those of `agree_on_awaited`."""
+    """The sources that wait, and the tables that they wait for, while reading proceeds. `ends` are those of
+    `agree_on_awaited`."""
 
     def __init__(self, program: Program, ends: Mapping[str, int]) -> None:
         self._ends = ends
@@ -81,10 +82,10 @@ class AwaitedTables:
 
     @property
     def waiting(self) -> Mapping[int, tuple[int, ...]]:
-        """The sources that are not read yet, each with those that it waits for."""
+        """The waiting sources, each with the sources that it waits for."""
         return {source: tuple(sorted(others)) for source, others in self._after.items() if others}
 
     @property
     def names(self) -> Mapping[str, tuple[str, ...]]:
-        """The tables that are not read yet, each with those that it waits for."""
+        """The names of the waiting tables, each with the tables that it waits for."""
         return {self._names[s]: tuple(self._names[each] for each in others) for s, others in self.waiting.items()}

@@ -1,7 +1,7 @@
 """The end offsets of bounded sources: fixed once for a checkpoint, and never changed.
 
-Shards remember that a source has ended, and its windows remain closed. So a checkpoint that was made with a
-bound cannot go on without it, nor the other way round.
+Shards remember that a source has ended, and its windows remain closed. So a checkpoint that was made with a bound
+cannot continue without it, nor the other way round.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def agree_on_bounds(
 ) -> dict[str, int]:
     """Return the end offset of each channel of the bounded sources, as it was when the checkpoint was made.
 
-    `ends` asks for those of one source, once. Raises KafkaConfigError where a table declares another bound than then.
+    `ends` requests those of one source, once. Raises KafkaConfigError if a table now declares another bound.
     """
     declared = {str(s.id): _declared(s.table) for s in program.sources if s.id in bounded}
     known = store.read("bounds")
@@ -81,7 +81,7 @@ def _channels(source: int, limits: Mapping[str, int]) -> dict[str, int]:
 
 
 def _declared(table: Table) -> dict[str, Any]:
-    """The bound of a table as its options say it, in values that JSON keeps as they are."""
+    """The bound of a table as its options declare it, in values that JSON keeps as they are."""
     if table.connector.kind == "datagen":
         return {"mode": "number-of-rows", "offsets": [], "timestamp": datagen.rows_in_all(table)}
     bounded = table.connector.bounded

@@ -8,16 +8,17 @@ from service.host import machine
 from service.settings import Spark
 
 _LOCAL = re.compile(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]")
-"""Tasks at a time, and tries of a task."""
+"""`local[cores,attempts]`: concurrent tasks, and attempts per task."""
 
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
-"""Executors on this machine, which are as many as there will ever be; cores and MiB of each."""
+"""`local-cluster[executors,cores,MiB]`: executors on this machine, whose number never changes; cores and MiB of
+each."""
 
 _UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def memory_of_tasks(spark: Spark) -> int:
-    """Return bytes of memory of the machines that tasks run on, as far as that is known here."""
+    """Return the bytes of memory of the machines that run the tasks, as far as it is known here."""
     if spark.master.startswith("local") and not spark.master.startswith("local-cluster"):
         return machine.memory()
     count = spark.executor.instances
@@ -29,15 +30,16 @@ def memory_of_tasks(spark: Spark) -> int:
 
 
 def _bytes_of(text: str) -> int:
-    """A size as a JVM is told it, 512m or 2g; 0 where it is something else."""
+    """The bytes of a size as JVM options write it, 512m or 2g; 0 for any other text."""
     size = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
     return 0 if size is None else int(size[1]) << (_UNITS[size[2]] if size[2] else 0)
 
 
 def tasks_of(spark: Spark) -> int:
-    """Return how many tasks a level has: as many as run at a time, or fewer where the settings say so.
+    """Return how many tasks a level has: as many as run concurrently, or fewer if the settings say so.
 
-    More would serve narrower ranges of the same keys, one after the other, and each would cost a batch its statements.
+    More tasks would serve narrower ranges of the same keys, one after the other, and each costs a batch its own
+    statements.
     """
     most = _tasks_at_a_time(spark)
     wanted = spark.partitions or most or spark.executor.instances * spark.executor.cores
@@ -45,7 +47,7 @@ def tasks_of(spark: Spark) -> int:
 
 
 def _tasks_at_a_time(spark: Spark) -> int | None:
-    """The cores of all executors; None where nobody says how many Spark is given."""
+    """The cores of all executors; None if no setting says how many Spark gets."""
     if spark.master == "local":
         return 1
     if local := _LOCAL.fullmatch(spark.master):
@@ -60,6 +62,6 @@ def _tasks_at_a_time(spark: Spark) -> int | None:
 
 
 def local_cluster(master: str) -> tuple[int, int] | None:
-    """Of a cluster that Spark makes on this machine: how many executors, and the cores of each."""
+    """Return the number of executors of a cluster that Spark makes on this machine, and the cores of each."""
     found = _LOCAL_CLUSTER.fullmatch(master)
     return (int(found[1]), int(found[2])) if found else None

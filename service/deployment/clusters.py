@@ -1,6 +1,6 @@
 """The Kafka cluster of each table, and the connection settings of both clients.
 
-What a table's 'properties.*' say comes first; what they leave open comes from the settings.
+A table's 'properties.*' take precedence; the settings supply the rest.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Address:
 
 
 def address_of(properties: Mapping[str, str], settings: Kafka) -> Address:
-    """Return the address for a table's Java properties; KafkaConfigError where they do not fit together."""
+    """Return the address for a table's Java properties. Raises KafkaConfigError if they contradict each other."""
     merged = dict(_from_settings(settings)) if not _says_security(properties) else {}
     merged.update(properties)
     security, rest = security_of(merged)

@@ -1,4 +1,4 @@
-"""A job that is planned: its program, its clusters and all that running it needs."""
+"""A planned job: its program, its clusters and everything else that it needs to run."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from service.plan.table import Table
 from service.settings import Settings
 
 BATCH_SHARE = 32
-"""The share of the memory that a batch's records may take: decoded, in state, encoded and in between they have been
-measured to take up to thirteen times as much, and the JVM and Kafka's client have their share."""
+"""The share of the memory that the records of a batch may take. They have been measured to take up to thirteen times
+their bytes: decoded, in state, encoded and in between. The JVM and Kafka's client need memory, too."""
 
 
 class MovingEnds(Protocol):
-    """The end of what a job reads, where another job says how far that is for now."""
+    """The end of what a job reads, if another job determines how far that is for now."""
 
     def now(self) -> Mapping[int, str]:
         """Return the end offsets of each source, as Spark's JSON of them; they never go back."""
 
     def final(self, read: Mapping[int, Mapping[str, Mapping[str, int]]]) -> bool:
-        """Return whether all is read and the ends will not move any more, where the offsets by source are `read`."""
+        """Return whether everything is read and the ends are final, given the offsets `read` so far, by source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,21 +53,21 @@ class Deployment:
     writers: Writers = NOBODY
     kafka: KafkaIdentity = UNKNOWN
     compacted: tuple[str, ...] = ()
-    """Topics that are read and that Kafka may compact soon after records were written."""
+    """Topics that are read and that Kafka may compact soon after their records were written."""
     side_bytes: int = admin.RECORD_BYTES
-    """The largest record that the topics of dead letters and late rows take."""
+    """The largest record that the topics of dead letters and late rows accept."""
     record_bytes: Mapping[int, float] = field(default_factory=dict)
-    """The mean size of a record of each source, where that is known."""
+    """The mean size of a record of each source, if it is known."""
     place: str = ""
-    """The checkpoint, if it is not where those of jobs are."""
+    """The checkpoint, if it is not in the usual place."""
     starts: Mapping[int, str] = field(default_factory=dict)
     """Where Spark's sources begin, as their JSON, if not where their tables say."""
     ends: MovingEnds | None = None
-    """Up to where records are read for now; None for as far as there are any."""
+    """The offsets up to which records are read for now; None for no limit."""
 
     @property
     def checkpoint(self) -> str:
-        """Where the job's checkpoint is."""
+        """The folder or URL of the job's checkpoint."""
         return self.place or checkpoint_of(self.program, self.settings)
 
     def starting_offsets(self, source: int) -> str:
@@ -87,15 +87,16 @@ class Deployment:
         return json.dumps({t: {str(p): o for p, o in each.items()} for t, each in offsets.items()})
 
     def first_offsets(self, source: int) -> Mapping[str, Mapping[int, int]]:
-        """Return where the records of a source begin that Kafka keeps, by topic and partition."""
+        """Return the first offsets that Kafka still keeps of a source, by topic and partition."""
         topics = self._table(source).connector.topics
         return self._cluster(source).start_offsets(topics, admin.StartPosition(mode="earliest-offset"))
 
     def end_offsets(self, source: int) -> Mapping[str, Mapping[int, int]]:
-        """Return where the topics of a source end now, by topic and partition, or where this job may read to by now."""
+        """Return the current end offsets of a source's topics, or those that this job may read to by now, by topic and
+        partition."""
         if self.ends is not None:
-            told = json.loads(self.ends.now().get(source, "{}"))
-            return {topic: {int(p): offset for p, offset in each.items()} for topic, each in told.items()}
+            offsets = json.loads(self.ends.now().get(source, "{}"))
+            return {topic: {int(p): offset for p, offset in each.items()} for topic, each in offsets.items()}
         return self._cluster(source).end_offsets(self._table(source).connector.topics)
 
     def limits(self, source: int) -> Mapping[str, Mapping[int, int]]:
@@ -126,8 +127,8 @@ class Deployment:
         return admin.Cluster(self.output_addresses[output].librdkafka).describe([topic]).get(topic)
 
     def writer(self, number: int, checkpoint_id: str, plan: int) -> WriterSettings:
-        """Return what writes the outputs of writer `number`, for the checkpoint of that id and its plan number. Which
-        process does so, and where it is met, is not known yet."""
+        """Return the settings of writer `number`, for the checkpoint of that id and its plan number. The writer process
+        and its address are not known yet."""
         return WriterSettings(
             query=self.program.name,
             checkpoint_id=self.writers.identity(checkpoint_id, number),
@@ -141,7 +142,7 @@ class Deployment:
         )
 
     def going_on(self, known: Meaning) -> Deployment:
-        """Return the deployment with the ids of sources that a query has given them that meant `known`."""
+        """Return the deployment with the source ids of the query that was stored as `known`."""
         ids = ids_after(self.program, known)
         return replace(
             self,
@@ -156,13 +157,13 @@ class Deployment:
 
     @property
     def batch_bytes(self) -> int:
-        """Most bytes of records in a batch: what the settings say, else a part of the memory that there is."""
+        """The most bytes of records in a batch: the setting, else a share of the memory."""
         return self.settings.batch.bytes or memory_of_tasks(self.settings.spark) // BATCH_SHARE
 
     def group(self, source: int) -> str:
         """Return the consumer group whose offsets are committed, for lag tools only."""
         if self.ends is not None:
-            return f"tailrace-{self.program.name}-filling"
+            return f"tailrace-{self.program.name}-backfill"
         return self._table(source).connector.properties.get("group.id") or f"tailrace-{self.program.name}"
 
     def _table(self, source: int) -> Table:

@@ -1,7 +1,7 @@
 """The end offsets of a job's topics, requested from Kafka every few seconds.
 
-Spark says so once a batch. Lag that were known from batches only would stand still while a batch takes long or the
-query waits to be started again, which is when somebody looks at it.
+Spark reports them once a batch. A lag that came from batches alone would stand still while a batch takes long or the
+query waits for its restart, which is when people look at it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from service.kafka.errors import KafkaFailure
 from service.observability.progress import Offsets
 
 EVERY = 10.0
-"""Seconds between two looks."""
+"""Seconds between two requests."""
 
 Tell = Callable[[str, Offsets], None]
 
 
 class EndOffsets:
-    """Tells by table, in a thread of its own, where the topics of one job end."""
+    """Reports the end offsets of one job's topics, by table, in a thread of its own."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class EndOffsets:
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the requests."""
         self._closed.set()
         self._thread.join(1)
 
@@ -57,5 +57,5 @@ class EndOffsets:
                 self._clusters[source] = self._connect(self._deployment.source_addresses[source].librdkafka)
             ends = self._clusters[source].end_offsets(topics)
         except KafkaFailure:
-            return  # what was known stays known; others report that Kafka cannot be reached
+            return  # the last offsets stay; others report that Kafka cannot be reached
         self._tell(table, ends)

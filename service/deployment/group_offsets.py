@@ -1,6 +1,6 @@
-"""Consumer-group offsets for lag tools: told to Kafka after a batch is committed, and never read back.
+"""Consumer-group offsets for lag tools: committed to Kafka after each batch, and never read back.
 
-It happens in a thread of its own and only the newest offsets are told, so a slow broker holds no batch up.
+A thread of its own commits them, and only the newest, so a slow broker delays no batch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class GroupOffsets:
             self._changed.notify()
 
     def close(self) -> None:
-        """Tell what is left and end."""
+        """Commit the last offsets and end."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -60,7 +60,7 @@ class GroupOffsets:
         try:
             if source not in self._clusters:
                 self._clusters[source] = Cluster(self._deployment.source_addresses[source].librdkafka)
-            told = {topic: dict(each) for topic, each in offsets.items()}
-            self._clusters[source].commit_group_offsets(self._deployment.group(source), told)
+            committed = {topic: dict(each) for topic, each in offsets.items()}
+            self._clusters[source].commit_group_offsets(self._deployment.group(source), committed)
         except KafkaFailure:
-            return  # only for information: the next batch tells again
+            return  # only for information: the next batch commits again

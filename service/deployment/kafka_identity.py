@@ -1,8 +1,8 @@
 """The Kafka that a checkpoint belongs to: clusters, topics by their ids, and the topic of the markers.
 
-Offsets mean something in one topic of one cluster only. A topic that was deleted and made again has others, and so has
-a mirror that another cluster keeps; and a marker that is looked for in another topic is not found, so that its batch
-would be written twice.
+Offsets are valid in one topic of one cluster only. A topic that was deleted and created again has other offsets, and so
+has a mirror in another cluster. A marker that is looked up in another topic is not found, so its batch would be written
+twice.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _AFRESH = "or set TAILRACE_CHECKPOINT to a new folder to start over"
 
 @dataclass(frozen=True, slots=True)
 class KafkaIdentity:
-    """The cluster id of each table (by what it is called in messages), the id of each topic (as 'cluster/topic', where
-    the brokers have such ids), and the name of the marker topic."""
+    """The cluster id of each table (by its name in messages), the id of each topic (as 'cluster/topic', if the brokers
+    have such ids), and the name of the marker topic."""
 
     clusters: Mapping[str, str]
     topics: Mapping[str, str]
@@ -27,11 +27,11 @@ class KafkaIdentity:
 
 
 UNKNOWN = KafkaIdentity({}, {}, "")
-"""Where nobody has asked."""
+"""The identity before anyone has asked Kafka."""
 
 
 def agree_on_kafka(store: Store, now: KafkaIdentity) -> None:
-    """Remember what the checkpoint belongs to, or raise KafkaConfigError where that is not what it was made with."""
+    """Store what the checkpoint belongs to. Raises KafkaConfigError if it was made with another Kafka."""
     known = store.read("kafka")
     if known is None:
         known = {"clusters": {}, "topics": {}, "markers": now.markers}

@@ -1,8 +1,8 @@
 """The topics of a table with a 'topic-pattern': those that match when the service starts.
 
-Law: a checkpoint remembers the topics of each table. One that is new is read from its first record, whatever
-'scan.startup.mode' says, as Flink reads it; one that is gone stops the start, as a topic does that a table names. A
-table that ends has got its ends with its topics: it reads no others.
+Law: a checkpoint remembers the topics of each table. A new topic is read from its first record, whatever
+'scan.startup.mode' says, as in Flink. A topic that is gone stops the start, like a named topic that does not exist. A
+bounded table fixes its topics together with its end offsets, and reads no others later.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def match_topics(
 
 @dataclass(frozen=True, slots=True)
 class MatchedTopics:
-    """A program with the topics that are read from now on, and those of them that are new, by table."""
+    """A program with the topics that are read from now on, and the new ones among them, by table."""
 
     program: Program
     added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -79,11 +79,11 @@ class MatchedTopics:
 def agree_on_topics(
     store: Store, program: Program, bounded: frozenset[int], *, planned: bool, done: bool
 ) -> MatchedTopics:
-    """Return what is read of the topics that match now, and remember it.
+    """Return the topics that are read of those that match now, and store them.
 
-    `planned` says whether a batch was ever planned in the checkpoint, `done` whether one was done: topics that are new
-    before the first one is done wait for the next start. Raises KafkaConfigError where a topic is gone that the
-    checkpoint knows.
+    `planned` says whether a batch was ever planned in the checkpoint, `done` whether one was done: topics that appear
+    before the first one is done wait for the next start. Raises KafkaConfigError if a topic is gone that the checkpoint
+    knows.
     """
     known: dict[str, list[str]] = store.read("topics") or {}
     agreed: dict[str, list[str]] = dict(known)

@@ -1,5 +1,7 @@
-"""The decisions before a job starts: its clusters, topics, offsets and sizes. Nothing is started here, and every
-mistake that can be found is found."""
+"""The decisions before a job starts: its clusters, topics, offsets and sizes.
+
+Nothing is started here, and every mistake that can be found is found.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from service.settings import Settings
 
 
 def plan_deployment(program: Program, settings: Settings) -> Deployment:
-    """Decide; raises KafkaFailure with all that stands in the way."""
+    """Plan the deployment. Raises KafkaFailure with all mistakes."""
     troubles: list[str] = []
     sources: dict[int, Address] = {}
     outputs: dict[int, Address] = {}
@@ -76,8 +78,8 @@ def plan_deployment(program: Program, settings: Settings) -> Deployment:
 
 
 LONGEST_OUTAGE = 86_400_000
-"""Milliseconds for which a compacted topic that is read had better keep every record: a batch that is cut short is read
-again when the service is back."""
+"""The least `min.compaction.lag.ms` of a compacted topic that is read, a day in ms: an interrupted batch is read again
+when the service is back."""
 
 
 def _compacted(planned: Deployment) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ def _compacted(planned: Deployment) -> tuple[str, ...]:
 
 
 def _identity(planned: Deployment) -> KafkaIdentity:
-    """Which clusters and topics the job reads and writes, and its markers."""
+    """The clusters and topics that the job reads and writes, and its markers."""
     used: list[tuple[str, Address, tuple[str, ...]]] = [
         (f"table {s.table.name}", planned.source_addresses[s.id], s.table.connector.topics)
         for s in planned.program.sources
@@ -117,7 +119,7 @@ def _cluster_of(address: Address) -> admin.Cluster:
 
 
 def _side_bytes(planned: Deployment) -> int:
-    """What the topics of dead letters and late rows take."""
+    """The largest record that the topics of dead letters and late rows accept."""
     if planned.side is None:
         return admin.RECORD_BYTES
     topics = planned.settings.topics
@@ -127,7 +129,7 @@ def _side_bytes(planned: Deployment) -> int:
 
 
 def _with_room(side: Address | None, side_bytes: int) -> Address | None:
-    """The cluster of the side outputs, with a producer that sends what their topics take."""
+    """The cluster of the side outputs, with a producer that sends what their topics accept."""
     return None if side is None else replace(side, librdkafka={**side.librdkafka, LARGEST: str(side_bytes)})
 
 
@@ -154,7 +156,7 @@ def bounded_sources(program: Program) -> frozenset[int]:
 
 
 def _endless(table: Table) -> bool:
-    """Whether a table has rows for as long as somebody reads."""
+    """Whether a table produces rows for as long as it is read."""
     if table.connector.kind == "datagen":
         return datagen.rows_in_all(table) is None
     return table.connector.bounded.mode == "unbounded"

@@ -1,10 +1,11 @@
 """The largest allowed record of each output, by the settings of its producer and its topic.
 
-Law: of a batch that is done again, no record fits that did not fit at first. A row that is too large is a dead letter,
-and dead letters may go to another cluster, in a transaction that is committed after all others of its task
-(`service.spark.query.transactions`). Were such a row to fit when the batch is done again, the sink would not take it,
-its part being committed, and the dead letters would not have it. So until a batch that had begun is done, the smaller
-of what was known and what is true now counts.
+Law: when a batch is repeated, a record that did not fit at first does not fit either.
+
+A row that is too large is a dead letter, and dead letters may go to another cluster, in a transaction that is committed
+after all others of its task (`service.spark.query.transactions`). If such a row did fit when the batch is repeated, it
+would be lost: the sink, whose part is committed, would not take it, and the dead letters would not have it. So the
+smaller of the stored and the current limit is valid until a batch that had begun is done.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from service.kafka.writer.writer_settings import WriterSettings
 from service.record_packing import OVERHEAD
 
 ROOMS = "rooms"
-"""The small file with the rooms that the running batches have, by writer and topic."""
+"""The small file with the limits of the running batches, by writer and topic."""
 
 _CODEC, _BATCH = "compression.type", "batch.size"
 
@@ -32,16 +33,16 @@ Rooms = Mapping[str, RecordLimit]
 
 
 def limits_now(deployment: Deployment) -> dict[str, RecordLimit]:
-    """Ask Kafka what the topics take that the job writes, those of dead letters and late rows among them. Raises
+    """Return the limits of the topics that the job writes, those of dead letters and late rows among them. Raises
     KafkaFailure."""
     found: dict[str, RecordLimit] = {}
     for key in dict.fromkeys([*_sinks(deployment), *_side_keys(deployment)]):
         number, _, topic = key.partition("/")
         kafka = deployment.writers.addresses[int(number)].librdkafka
-        told, codec = kafka.get(LARGEST, ""), kafka.get(_CODEC, DEFAULTS[_CODEC])
+        limit, codec = kafka.get(LARGEST, ""), kafka.get(_CODEC, DEFAULTS[_CODEC])
         found[key] = RecordLimit(
             topic=topic,
-            sent=int(told) if told.isdigit() else RECORD_BYTES,
+            sent=int(limit) if limit.isdigit() else RECORD_BYTES,
             stored=Cluster(kafka).largest_record(topic),
             codec=None if codec == "none" else codec,
         )
@@ -55,12 +56,12 @@ class Refusals:
         self._refused: dict[str, int] = {}
         self._batches: dict[str, int] = {}
 
-    def learn(self, deployment: Deployment, rooms: Rooms, told: Mapping[str, Sequence[int]]) -> dict[str, int]:
-        """Learn of what was refused of a batch with these rooms (`Refused`). Return the topics of which something
-        was learned, with the bytes that no record or batch of records has from now on."""
+    def learn(self, deployment: Deployment, rooms: Rooms, refusals: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Note the refused records of a batch that had these limits (`Refused`). Return the topics with a new limit,
+        and the bytes that their records or batches of records stay below from now on."""
         learned: dict[str, int] = {}
         for key, room in rooms.items():
-            refused = Refused(*told.get(key, ()))
+            refused = Refused(*refusals.get(key, ()))
             if refused == Refused():
                 continue
             half = refused.together // 2
@@ -74,8 +75,8 @@ class Refusals:
         return learned
 
     def applied(self, store: Store, now: Rooms) -> dict[str, RecordLimit]:
-        """Return the rooms with what was learned. Of batches of records it is known from earlier processes, too:
-        smaller ones make no record unfit. What Kafka says itself counts instead, if that is less."""
+        """Return the limits with what was learned from refusals. A limit of batches of records holds for later
+        processes, too, since smaller ones make no record unfit. A smaller limit of Kafka itself takes precedence."""
         known = _known(store)
         found = {}
         for key, room in now.items():
@@ -89,14 +90,15 @@ class Refusals:
 
 
 def side_bytes(deployment: Deployment, rooms: Rooms) -> int:
-    """Return the size that dead letters and late rows are cut to."""
+    """Return the size to which dead letters and late rows are cut."""
     mine = [room for key, room in rooms.items() if key in _side_keys(deployment)]
     stored = [None if room.stored is None else room.stored - OVERHEAD for room in mine]
     return least(deployment.side_bytes, *stored, *(room.batch for room in mine)) or 1
 
 
 def agree_on_rooms(store: Store, now: Rooms, *, begun: bool) -> dict[str, RecordLimit]:
-    """Return what counts from here on, and remember it; `begun` says that a batch is planned and not done."""
+    """Return the limits that are valid from now on, and store them; `begun` says that a batch is planned and not
+    done."""
     known = _known(store)
     agreed = {key: room.smaller(known[key]) if begun and key in known else room for key, room in now.items()}
     if agreed != known:
@@ -105,17 +107,18 @@ def agree_on_rooms(store: Store, now: Rooms, *, begun: bool) -> dict[str, Record
 
 
 def with_small_batches(settings: WriterSettings, number: int, rooms: Rooms, side: int | None) -> WriterSettings:
-    """Return the settings of writer `number` with batches that each of its topics takes; `side` is what dead letters
-    and late rows are cut to, if it writes these. A batch of small records is refused like one large record."""
+    """Return the settings of writer `number`, with batches of records that each of its topics accepts. A batch of small
+    records is refused like one large record. `side` is the size that dead letters and late rows are cut to, if this
+    writer writes them."""
     mine = [room for key, room in rooms.items() if key.startswith(f"{number}/")]
     known = [side, *(room.taken for room in mine), *(room.batch for room in mine)]
     most = (least(*known) or BATCH_BYTES) - OVERHEAD
-    told = int(settings.kafka.get(_BATCH, BATCH_BYTES))
-    return settings if told <= most else replace(settings, kafka={**settings.kafka, _BATCH: str(max(1, most))})
+    configured = int(settings.kafka.get(_BATCH, BATCH_BYTES))
+    return settings if configured <= most else replace(settings, kafka={**settings.kafka, _BATCH: str(max(1, most))})
 
 
 def _known(store: Store) -> dict[str, RecordLimit]:
-    return {key: RecordLimit(**told) for key, told in (store.read(ROOMS) or {}).items()}
+    return {key: RecordLimit(**limit) for key, limit in (store.read(ROOMS) or {}).items()}
 
 
 def _sinks(deployment: Deployment) -> list[str]:

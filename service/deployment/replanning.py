@@ -1,14 +1,15 @@
-"""Giving up a batch that is planned and does not fit: it is cut anew, or skipped.
+"""Giving up a planned batch that does not fit: it is replanned, or skipped.
 
-Law: a batch may be given up if and only if nothing of it is committed, and never will be. (Without state its tasks have
-nothing to do with each other, and the law holds for each of them: those that have not committed may be skipped.) So the
-checkpoint takes a new plan number first, which every task started from then on carries. Then this takes the epoch of
-each transactional id, so that nothing is left open. For each marker that the batch could leave it takes the epoch once
-more, reads the marker, and commits it again as it was, with the new plan number: an attempt of an earlier plan that
-wakes up later finds that and writes nothing. Where a marker says that the batch is committed there, the batch stays as
-it was planned. Only when that is ruled out for every marker does Kafka hear that the batch is skipped, for older copies
-of the checkpoint: a refused skip has recorded nothing. Whenever this dies, the batch is planned as it was, or
-given up.
+Law: a batch may be given up if and only if nothing of it is committed, and never will be. (Tasks of a program without
+state are independent, so the law holds for each of them: those that have not committed may be skipped.)
+
+So the checkpoint first takes a new plan number, which every task carries that starts later. Then this takes the epoch
+of each transactional id, so that no transaction is left open. For each marker that the batch could leave, it takes the
+epoch once more, reads the marker, and commits it again unchanged, with the new plan number: an attempt of an earlier
+plan that wakes up later finds that number and writes nothing. If a marker says that the batch is committed there, the
+batch stays as it was planned. A skip is recorded in Kafka only when that is ruled out for every marker, for older
+copies of the checkpoint: a refused skip has recorded nothing. If this process ends at any point, the batch is planned
+as it was, or given up.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ from service.deployment.deployment import Deployment
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.marker import MarkerReader
 from service.kafka.writer.partition_writer import PartitionWriter, fence_all
-from service.plan.program import Program, starts_told
+from service.plan.program import Program, starts_in_plan
 from service.runtime.watermarks import channel_name
 
 PLAN, CUT, SKIPPED, TRIES = "plan", "cut", "skipped", "tries"
-"""Small files of a checkpoint: the plan number; the records a table that batches are cut to; what was skipped; how many
-processes have begun the batch that is planned."""
+"""Small files of a checkpoint: the plan number; the records per table to which batches are limited; the skipped
+records; the number of processes that have begun the planned batch."""
 
 PROCESSES = 3
-"""Processes of which each has begun a batch and not ended it, after which the batch is taken for too large: one that is
-killed for memory says nothing."""
+"""The number of processes that may begin a batch without ending it. After them the batch is taken for too large: a
+process that is killed for its memory cannot report it."""
 
 _TRIES = 3
 _PAUSE = 1.0
-"""How often Kafka is asked, and seconds between: a broker that has just begun answers by then."""
+"""How often Kafka is asked, and the seconds between: a broker that is just starting answers by then."""
 
 
 class PlanKept(Exception):
@@ -55,7 +56,7 @@ class PlanKept(Exception):
 
 
 class Cut(NamedTuple):
-    """Batch `number` is planned again, with at most `rows` records of a table where it had `before`."""
+    """Batch `number` is replanned, with at most `rows` records of a table; `before` is the previous limit."""
 
     number: int
     before: int
@@ -63,7 +64,7 @@ class Cut(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """Records of a partition that were passed without an answer; `start` is None where the partition was new."""
+    """Records of a partition that were skipped without an answer; `start` is None if the partition was new."""
 
     batch: int
     table: str
@@ -74,16 +75,16 @@ class Skipped(NamedTuple):
     at: float
     why: str
     partly: str = ""
-    """Which of the tasks had written theirs, where some had; which of these records they had is not known."""
+    """The tasks that had written their output, if any had; which of these records it came from is not known."""
 
     @property
     def records(self) -> int:
-        """How many offsets were passed."""
+        """The number of skipped offsets."""
         return self.end - (self.start or 0)
 
 
 def skipped_by_topic(store: Store) -> list[tuple[str, str, int]]:
-    """Return tables, topics, and how many of their records were skipped since the checkpoint was made."""
+    """Return the tables, their topics, and the number of records skipped since the checkpoint was made."""
     found: dict[tuple[str, str], int] = {}
     for each in (Skipped(**written) for written in store.read(SKIPPED) or []):
         place = each.table, each.topic
@@ -104,7 +105,7 @@ class Replanning:
         return batch_log.unfinished(self._files)
 
     def begun_in_vain(self) -> bool:
-        """Note that this process is about to begin the batch that is planned. Return whether PROCESSES others have,
+        """Note that this process is about to begin the planned batch. Return whether PROCESSES others have done so
         before."""
         pending = self.pending()
         if pending is None:
@@ -115,7 +116,7 @@ class Replanning:
         return int(before) >= PROCESSES
 
     def records(self, batch: PlannedBatch) -> list[tuple[str, Range]]:
-        """Return what a batch reads, by table and partition."""
+        """Return the records that a batch reads, by table and partition."""
         sources = self._deployment.program.sources
         return [
             (source.table.name, each)
@@ -124,7 +125,7 @@ class Replanning:
         ]
 
     def cut(self) -> Cut:
-        """Plan the planned batch again with half of its records. Raises PlanKept, KafkaFailure."""
+        """Replan the planned batch with half of its records. Raises PlanKept, KafkaFailure."""
         batch = self._planned()
         found = self.records(batch)
         tables: dict[str, int] = {}
@@ -140,7 +141,7 @@ class Replanning:
         allowed = known["rows"] if known is not None and known["batch"] == batch.number else before
         rows = max(1, min(before, allowed) // 2)
         self._give_up(batch)
-        # In this order: a batch that is planned again must not be as large as before.
+        # In this order: a replanned batch must not be as large as before.
         self._store.write(CUT, {"batch": batch.number, "rows": rows})
         batch_log.plan_anew(self._files, batch.number)
         return Cut(batch.number, before, rows)
@@ -157,10 +158,10 @@ class Replanning:
         if written:
             partly = f"{len(written)} of {tasks} tasks had written theirs: {', '.join(map(str, written))}"
             passed = [each._replace(partly=partly) for each in passed]
-        told = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != batch.number]
-        self._store.write(SKIPPED, [*told, *(each._asdict() for each in passed)])
+        earlier = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != batch.number]
+        self._store.write(SKIPPED, [*earlier, *(each._asdict() for each in passed)])
         if self._deployment.program.levels:
-            # Nothing has changed: the state after this batch is that before it.
+            # The state does not change: after this batch it is that before it.
             Version.before(self._files, batch.number).write(self._files, batch.number)
         batch_log.note_done(self._files, batch.number)
         return passed
@@ -172,10 +173,11 @@ class Replanning:
         return batch
 
     def _give_up(self, batch: PlannedBatch, skipped: Sequence[Skipped] | None = None) -> tuple[Sequence[int], int]:
-        """See the law. The tasks that have written theirs all the same, and how many tasks there are.
+        """Give the batch up, see the law. Return the tasks that have committed their output all the same, and the
+        number of tasks.
 
-        Where the records are skipped, an older copy of the checkpoint has to know of that; and of a program without
-        state each task may be skipped alone, since no task keeps what another has not written.
+        If the records are skipped, an older copy of the checkpoint has to learn of it. Tasks of a program without state
+        can be skipped one by one, since no task keeps what another has not written.
         """
         if self._store.read("id") is None:
             return (), 0  # the checkpoint was never written from
@@ -194,17 +196,17 @@ class Replanning:
                 "it can only be repeated as it was planned: give the job more memory, at least for this batch",
             )
         if skipped is not None:
-            told = self._told(batch.number, plan, skipped)
+            skipping = self._skipping_plan(batch.number, plan, skipped)
             for place in places:
                 if place not in done:
-                    self._is_committed(*place, plan, batch.number, told)
+                    self._is_committed(*place, plan, batch.number, skipping)
         return written, len(here)
 
     @property
     def _clusters(self) -> int:
         return len(self._deployment.writers.addresses)
 
-    def _told(self, number: int, plan: int, skipped: Sequence[Skipped]) -> bytes:
+    def _skipping_plan(self, number: int, plan: int, skipped: Sequence[Skipped]) -> bytes:
         shards, readers = (int(self._store.read(name) or 0) for name in ("shards", "readers"))
         program = self._deployment.program
         planned = BatchPlan.planned(
@@ -213,14 +215,14 @@ class Replanning:
             shards=shards,
             readers=readers,
             plan=plan,
-            starts_of=starts_told(program),
+            starts_of=starts_in_plan(program),
             sources=(source.id for source in program.sources),
         )
         return replace(planned, skipped=tuple(each._asdict() for each in skipped)).to_bytes()
 
     def _fence(self, places: Sequence[tuple[int, int]], plan: int) -> None:
-        """Take the epoch of all transactional ids. One transaction that was left open would hide the markers of other
-        tasks behind it until its time is out."""
+        """Take the epoch of all transactional ids. An open transaction would hide the markers of other tasks behind it
+        until it times out."""
         written = str(self._store.read("id"))
         tasks = [(self._deployment.writer(number, written, plan), place) for number, place in places]
 
@@ -230,18 +232,18 @@ class Replanning:
 
         _patiently(fenced)
 
-    def _is_committed(self, number: int, place: int, plan: int, batch: int, told: bytes) -> bool:
+    def _is_committed(self, number: int, place: int, plan: int, batch: int, skipping: bytes) -> bool:
         settings = self._deployment.writer(number, str(self._store.read("id")), plan)
         writer = PartitionWriter(settings, place, MarkerReader(settings.kafka))
         try:
-            return _patiently(lambda: not writer.supersede(batch, told))
+            return _patiently(lambda: not writer.supersede(batch, skipping))
         finally:
             writer.close()
 
 
 def places_of(program: Program, store: Store, batch: PlannedBatch) -> Sequence[int]:
-    """Return the numbers of the tasks that write a batch: of a program with levels those of the last one, else those
-    that read each source, or where no number of those is fixed one for each partition that is read."""
+    """Return the numbers of the tasks that write a batch. In a program with levels these are the tasks of the last
+    level, else those that read each source, or one per partition that is read if their number is not fixed."""
     if program.levels:
         return range(int(store.read("shards") or 0))
     readers = int(store.read("readers") or 0)

@@ -1,9 +1,9 @@
-"""Taking an older copy of a checkpoint to where its job has come since.
+"""Bringing an older copy of a checkpoint to where its job is now.
 
-Law: what is committed to Kafka stays, and a checkpoint goes on only from the state that belongs to it. So the batches
-that a copy lacks are done again, each as it was cut then, which the marker topic tells (`kafka.writer.plan_records`):
-the state comes out as it was, and the writers find what they would write committed. A batch of which only a part is
-committed is the last of them; it is a replay like any other.
+Law: what is committed to Kafka stays, and a checkpoint continues only from the state that belongs to it. So the batches
+that a copy lacks are repeated, each with the records that it had, which the marker topic describes
+(`kafka.writer.plan_records`). The state comes out as it was, and the writers find their output committed. The last of
+these batches may be committed only in part; it is a replay like any other.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ SHARDS, READERS = "shards", "readers"
 """Small files of a checkpoint: the numbers of tasks."""
 
 ENDS = "markers"
-"""The small file with offsets of the marker topic, by writer and partition: what lies before them describes no batch
-after `batch`, and of no plan number above `plan`."""
+"""The small file with offsets of the marker topic, by writer and partition: the records before them describe no batch
+after `batch`, and no plan number above `plan`."""
 
 
 class TooOld(StateMismatch):
-    """A copy that lacks batches of which Kafka does not tell any more how they were cut."""
+    """A copy lacks batches whose plans Kafka no longer has."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingBatches:
-    """The batches from `first` to `last` are committed, and unknown to the checkpoint. `plans` are theirs, `digests`
-    those of what their tasks read, in hex, by task; `plan` is the plan number of the newest marker."""
+    """The batches from `first` to `last` are committed, and unknown to the checkpoint. `plans` are their plans,
+    `digests` those of what their tasks read, in hex, by task; `plan` is the plan number of the newest marker."""
 
     first: int
     last: int
@@ -48,7 +48,7 @@ class MissingBatches:
 
 
 class RollForward:
-    """Does what is to be done between the batches of one job, while its query is stopped."""
+    """Repeats the missing batches of one job, between its batches, while its query is stopped."""
 
     def __init__(self, missing: MissingBatches, files: Files, store: Store, *, keeps_state: bool) -> None:
         self.missing = missing
@@ -57,10 +57,8 @@ class RollForward:
         self._keeps_state = keeps_state
 
     def plan_next(self) -> int | None:
-        """Plan the next batch that is missing, and return its number; None when there is none any more.
-
-        It may be called again for as long as that batch is not done.
-        """
+        """Plan the next missing batch, and return its number; None if there is none left. It may be called again until
+        that batch is done."""
         for number in range(last(self._files, COMMITS) + 1, self.missing.last + 1):
             plan = self.missing.plans.get(number)
             if plan is not None and plan.skipped is None:
@@ -74,29 +72,30 @@ class RollForward:
         return None
 
     def _take_plan_number(self) -> None:
-        """Not before what was skipped is skipped here, too: a plan number may be the only record of that."""
+        """Take over the newest plan number, but only after skipped batches are skipped here, too: a plan number may be
+        the only record of a skip."""
         if (self._store.read(PLAN) or 0) < self.missing.plan:
             self._store.write(PLAN, self.missing.plan)
 
     def _pass(self, number: int, plan: BatchPlan | None) -> None:
-        """Note a batch as done that was skipped by hand, or in which no task had anything to do."""
+        """Mark a batch as done that was skipped by hand, or in which no task had anything to do."""
         if plan is None:
             pass_nothing(self._files, number)
         else:
             plan.put(self._files)
-            told = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != number]
-            self._store.write(SKIPPED, [*told, *(plan.skipped or ())])
+            earlier = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != number]
+            self._store.write(SKIPPED, [*earlier, *(plan.skipped or ())])
         if self._keeps_state:
             Version.before(self._files, number).write(self._files, number)
         note_done(self._files, number)
 
 
 def roll_forward(deployment: Deployment, files: Files, store: Store) -> RollForward | None:
-    """Return what has to be done before the job goes on with this checkpoint, None for nothing. Raises TooOld,
+    """Return what must be repeated before the job continues with this checkpoint, None for nothing. Raises TooOld,
     KafkaFailure.
 
-    Any task may be the one that is ahead, also one of a number that the copy never heard of. So the marker topic is
-    read as far as the checkpoint does not know it yet; all of it, where that shows a copy.
+    Any task may be ahead, also one with a number that the copy does not know. So the part of the marker topic is read
+    that is new to the checkpoint, and all of it if that shows an older copy.
     """
     identifier, planned = store.read("id"), last(files, OFFSETS)
     if identifier is None or planned < 0:
@@ -117,12 +116,16 @@ def roll_forward(deployment: Deployment, files: Files, store: Store) -> RollForw
 
 
 def note_ends(deployment: Deployment, files: Files, newest: int) -> None:
-    """Keep in the checkpoint of a running job how long the marker topic is: the next start need not read what lies
-    before. Nothing is kept before batch `newest` is planned, which was the newest of the topic when the job was
-    started: until then the topic has batches that the checkpoint lacks. Raises KafkaFailure."""
+    """Store the end of the marker topic in the checkpoint of a running job, so that the next start does not read what
+    lies before it.
+
+    Nothing is stored until batch `newest` is planned, the newest batch of the topic when the job was started: until
+    then the topic has batches that the checkpoint lacks. Raises KafkaFailure.
+    """
     topic, store = deployment.settings.topics.markers, SmallFiles(files)
     ends = [Cluster(address.librdkafka).end_offsets([topic])[topic] for address in deployment.writers.addresses]
-    # What lies before these ends belongs to batches that were planned by then, so it is looked for the last one later.
+    # All records before these ends belong to batches that are planned by then, so the last planned batch is read
+    # afterwards.
     planned = last(files, OFFSETS)
     if planned >= newest:
         _keep_ends(store, planned, store.read(PLAN) or 0, ends)
@@ -133,18 +136,20 @@ def _keep_ends(store: Store, planned: int, plan: int, ends: Sequence[Mapping[int
 
 
 def _known_ends(store: Store, planned: int, plan: int) -> dict[int, dict[int, int]]:
-    """By writer and partition, where to start reading the marker topic: no batch after `planned` is described before.
+    """By writer and partition, where to start reading the marker topic: no batch after `planned` is described before
+    it.
 
-    Empty, which means everything, if the stored offsets are newer than the checkpoint, whose files were copied one by
-    one."""
-    told = store.read(ENDS)
-    if told is None or told["batch"] > planned or told["plan"] > plan:
+    Empty, which means the whole topic, if the stored offsets are newer than the checkpoint, whose files were copied one
+    by one.
+    """
+    stored = store.read(ENDS)
+    if stored is None or stored["batch"] > planned or stored["plan"] > plan:
         return {}
-    return {n: {int(p): int(o) for p, o in each.items()} for n, each in enumerate(told["ends"])}
+    return {n: {int(p): int(o) for p, o in each.items()} for n, each in enumerate(stored["ends"])}
 
 
 def _check_lookups(deployment: Deployment) -> None:
-    """A batch is done again as it was with the answers that it had, and the newest checkpoint alone has them."""
+    """Refuse to repeat batches of lookup joins: only the newest checkpoint has the answers that a batch got."""
     asked = sorted({o.lookup.table.name for o in deployment.program.operators if o.lookup is not None})
     if asked:
         raise TooOld(
@@ -155,7 +160,7 @@ def _check_lookups(deployment: Deployment) -> None:
 
 
 def _check_sources(missing: MissingBatches, sources: tuple[int, ...]) -> None:
-    """The offsets of a batch, by the position of the source."""
+    """Check the offsets of a batch, by the position of the source."""
     others = [number for number, plan in missing.plans.items() if plan.sources not in ((), sources)]
     if others:
         raise TooOld(
@@ -198,7 +203,7 @@ def _missing(found: Sequence[Written], files: Files, topic: str, keeps_state: bo
 
 
 def _plans(found: Sequence[Written]) -> list[tuple[int, BatchPlan]]:
-    """The descriptions of batches, by the number of the task that wrote them."""
+    """The plans of batches, by the number of the task that wrote them."""
     unpacked = ((place, BatchPlan.from_bytes(one)) for w in found for place, each in w.plans.items() for one in each)
     return [(place, plan) for place, plan in unpacked if plan is not None]
 
@@ -206,8 +211,11 @@ def _plans(found: Sequence[Written]) -> list[tuple[int, BatchPlan]]:
 def _with_records(
     unknown: Sequence[int], plans: Mapping[int, BatchPlan], ends: Mapping[int, Sequence[str]]
 ) -> list[int]:
-    """Those of these batches that may have had records. Without state, a batch in which no task had any leaves no plan;
-    but then the batch after it begins where the one before it has ended."""
+    """Those of these batches that may have had records.
+
+    Without state, a batch leaves no plan if no task had any record; then the next batch begins where the previous one
+    ended.
+    """
     found = []
     for number in unknown:
         after = min((n for n in plans if n > number), default=None)
@@ -218,11 +226,12 @@ def _with_records(
 
 
 def _rank(plan: BatchPlan, keeps_state: bool) -> tuple[int, int]:
-    """The sort key of the plans that were found for one batch, of which the greatest is valid.
+    """The sort key of the plans found for one batch: the greatest is valid.
 
-    With state, a plan that was carried out is greater than one that skips: a batch that any task has committed cannot
-    have been skipped. Without, the highest number wins, since the remaining tasks may have been skipped later; of one
-    number the plan that was carried out, since the command that was to skip it was killed.
+    With state, a plan that was carried out is greater than one that skips, since a batch that any task has committed
+    cannot have been skipped. Without state the highest number wins, since the remaining tasks may have been skipped
+    later; within one number the plan that was carried out wins, since the command that was to skip the batch was
+    killed.
     """
     done = plan.skipped is None
     return (done, plan.plan) if keeps_state else (plan.plan, done)

@@ -1,6 +1,6 @@
 """Registration of the schemas that a job writes, before the first row is written.
 
-Also what cannot be known without a registry's answer is known then: a wrong login, a subject that takes no such schema.
+It also finds mistakes that only a registry's answer shows: a wrong login, a subject that refuses such a schema.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from service.schema_registry.errors import RegistryConfigError, RegistryUnreacha
 
 
 def agree_on_schemas(program: Program) -> None:
-    """Register the schemas of all outputs. Raises KafkaConfigError with every mistake, or KafkaUnreachable where a
-    registry does not answer, which is waited for."""
+    """Register the schemas of all outputs, waiting for registries that do not answer. Raises KafkaConfigError with
+    every mistake, KafkaUnreachable if a registry stays silent."""
     troubles: list[str] = []
     for output in program.outputs:
         try:

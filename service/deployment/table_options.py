@@ -1,5 +1,5 @@
-"""Checks of a table's options that need no connection: security that no client here has, rows that cannot be
-made."""
+"""Checks of a table's options that need no connection: security mechanisms that no client here has, rows that cannot be
+generated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.settings import Kafka
 
 @dataclass(frozen=True, slots=True)
 class WrongOption:
-    """A mistake in the options of `table`; `key` is the option that it is about, empty where it is about several."""
+    """A mistake in the options of `table`; `key` is the wrong option, empty if it concerns several."""
 
     table: Table
     key: str
@@ -25,8 +25,8 @@ class WrongOption:
 
 
 def wrong_options(tables: Iterable[Table]) -> Iterator[WrongOption]:
-    """Yield the options that a job with these tables would be refused for before it starts."""
-    # Brokers that the table does not name may come from the settings, which nobody needs to check a file.
+    """Yield the options for which a job with these tables would be refused before it starts."""
+    # Brokers that the table does not name may come from the settings, which a file can be checked without.
     anywhere = Kafka(bootstrap_servers="localhost:9092")
     for table in tables:
         if table.lookup is not None:

@@ -1,5 +1,5 @@
-"""The topics of a job, which exist or are made before it starts: those of its tables, of markers, dead letters and late
-rows."""
+"""The topics of a job, which exist or are created before it starts: those of its tables, of markers, dead letters and
+late rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from service.kafka import admin
 from service.kafka.errors import KafkaConfigError
 
 _WHOLE_ROWS = {"max.message.bytes": str(8 << 20)}
-"""Of topics of dead letters: a row may be there since it was too large for the topic of its sink. Hosted clusters take
-no more."""
+"""The record limit of a dead-letter topic that is created: it takes rows that were too large for the topic of their
+sink. Hosted clusters allow no larger value."""
 
 
 def check_topics(deployment: Deployment) -> None:
-    """See to it that every topic exists: it is made where the settings say so. Raises KafkaConfigError, which names all
-    that are missing."""
+    """Check that every topic exists, or create it if the settings allow that. Raises KafkaConfigError with the names of
+    all that are missing."""
     wanted: dict[str, tuple[Address, dict[str, admin.TopicSpec]]] = {}
     topics = deployment.settings.topics
 

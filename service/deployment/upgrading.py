@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.checkpoint.files import Files
-from service.checkpoint.log_change import FilledSource, LogChange
+from service.checkpoint.log_change import BackfilledSource, LogChange
 from service.checkpoint.small_files import QUERY, SmallFiles
-from service.plan.meaning import Meaning, told_now
+from service.plan.meaning import Meaning, in_current_form
 from service.plan.program import Program
 from service.plan.source_ids import going_on
 from service.plan.upgrade import Upgrade, upgrade
@@ -18,13 +18,13 @@ _AFRESH = "set TAILRACE_CHECKPOINT to a new folder to start over"
 
 
 def remembered(now: Meaning, change: LogChange | None = None) -> dict[str, Any]:
-    """Return what the checkpoint of a query remembers, as JSON values; `change` is what comes of the log of the query
-    before."""
-    told = {"format": FORMAT, "meaning": now.to_json()}
-    return told if change is None else {**told, "change": change.to_json()}
+    """Return what a checkpoint stores of its query, as JSON values; `change` is the change of Spark's offset log since
+    the previous query."""
+    stored = {"format": FORMAT, "meaning": now.to_json()}
+    return stored if change is None else {**stored, "change": change.to_json()}
 
 
-def settled(files: Files) -> Any:
+def recovered_query(files: Files) -> Any:
     """Return the record that a checkpoint has of its query; None for a new checkpoint. If a takeover was interrupted
     while it rewrote Spark's offset log, finish that first. The job must not be running."""
     known = SmallFiles(files).read(QUERY)
@@ -34,24 +34,24 @@ def settled(files: Files) -> Any:
 
 
 def _is_ours(known: Any) -> bool:
-    """Whether this version of Tailrace reads what a checkpoint remembers."""
+    """Whether this version of Tailrace reads the stored record."""
     return known is not None and known["format"] in READABLE
 
 
 def in_format_of_today(known: Any) -> bool:
-    """Return whether a checkpoint remembers its query as this version of Tailrace would write it."""
+    """Return whether a checkpoint stores its query in the format that this version of Tailrace writes."""
     return known is not None and bool(known["format"] == FORMAT)
 
 
 def change_of_log(
-    files: Files, known: Any, now: Meaning, filled: Mapping[int, FilledSource] | None = None
+    files: Files, known: Any, now: Meaning, backfilled: Mapping[int, BackfilledSource] | None = None
 ) -> LogChange:
-    """Return what comes of the log where the query that means `now` takes over; `filled` are the sources, by id, that
-    are new and were read already. Where it is the same query, told in a former format, nothing does."""
+    """Return the change of the offset log when the query that means `now` takes over; `backfilled` are the sources, by
+    id, that are new and were read already. There is no change if it is the same query in a former format."""
     before = Meaning.from_json(known["meaning"])
-    if filled is None and told_now(before, now) == now:
+    if backfilled is None and in_current_form(before, now) == now:
         return LogChange.from_json(known["change"]) if known.get("change") else LogChange(0)
-    return LogChange.between(files, [s.id for s in before.sources], [s.id for s in now.sources], filled)
+    return LogChange.between(files, [s.id for s in before.sources], [s.id for s in now.sources], backfilled)
 
 
 def with_known_ids(program: Program, known: Any) -> Program:
@@ -67,11 +67,11 @@ def meaning_of(known: Any) -> Meaning | None:
 
 
 def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:
-    """Return what happens to the state under the query that means `now`; None where there is none, or it is that of the
-    query.
+    """Return what happens to the state under the query that means `now`; None if there is no state, or if the query is
+    the same.
 
-    `known` is what `remembered` gave when the checkpoint at `url` was last taken, None for a new one. Raises
-    StateMismatch where another version of Tailrace wrote it.
+    `known` is the stored record of the checkpoint at `url`, None for a new one. Raises StateMismatch if another version
+    of Tailrace wrote it.
     """
     if known is None:
         return None
@@ -81,13 +81,16 @@ def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:
             f"  detail: the state in {url} has format {known['format']}, this version reads {formats()}\n"
             f"  hint:   run the version that wrote it, or {_AFRESH}"
         )
-    before = told_now(Meaning.from_json(known["meaning"]), now)
+    before = in_current_form(Meaning.from_json(known["meaning"]), now)
     return None if before == now else upgrade(before, now)
 
 
 def upgrade_of(known: Any, now: Meaning, begun: int | None, url: str) -> Upgrade | None:
-    """Return the same, for a job that is to go on. Raises StateMismatch, with all reasons, where it cannot; `begun` is
-    the batch that is planned and not done: the query that planned it has to end it."""
+    """Return the same for a job that is to continue.
+
+    Raises StateMismatch, with all reasons, if it cannot. `begun` is the batch that is planned and not done: the query
+    that planned it has to finish it.
+    """
     found = compared(known, now, url)
     if found is None:
         return None
@@ -98,13 +101,13 @@ def upgrade_of(known: Any, now: Meaning, begun: int | None, url: str) -> Upgrade
             + "".join(f"  detail: {each}\n" for each in [f"{url} cannot continue with this query", *refusals])
             + f"  hint:   run the query that made it, or {_AFRESH}; `tailrace upgrade --check` says what happens to"
             " each operator's state"
-            + ("" if found.obstacles else ", `tailrace upgrade --from earliest` fills new operators")
+            + ("" if found.obstacles else ", `tailrace upgrade --from earliest` backfills new operators")
         )
     return found
 
 
 def obstacles(found: Upgrade, begun: int | None) -> list[str]:
-    """Return all that stands in the way of a changed query."""
+    """Return all reasons why a changed query cannot continue."""
     waiting = (
         []
         if begun is None

@@ -1,8 +1,8 @@
-"""The Kafka clusters that a job writes to, and which writer writes what.
+"""The Kafka clusters that a job writes to, and the writer of each output.
 
-A task writes to each of them in a transaction of its own. Outputs share a writer where they go to the same cluster with
-the same login. Each writer of a job has a number, and with it markers and transactional ids of its own: two that meet
-on one cluster (as two users, say) would otherwise take each other's markers for their own, and leave rows out.
+A task writes to each cluster in a transaction of its own. Outputs share a writer if they go to the same cluster with
+the same login. Each writer of a job has a number, and with it markers and transactional ids of its own: two writers on
+one cluster (as two users, say) would otherwise read each other's markers as their own, and leave rows out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Writers:
     side: int | None = None
 
     def numbers(self, tables: Mapping[int, str]) -> dict[str, int]:
-        """Return what a checkpoint remembers: the number of each output, by the name of its table, which may
+        """Return what a checkpoint stores: the number of the writer of each output, by the name of its table, which may
         be several, and that of dead letters and late rows."""
         found = {} if self.side is None else {SIDE: self.side}
         times: Counter[str] = Counter()
@@ -45,17 +45,18 @@ class Writers:
         return found
 
     def identity(self, checkpoint: str, number: int) -> str:
-        """Return what a writer's markers and transactional ids are named after; `checkpoint` is the id of the
+        """Return the name that a writer's markers and transactional ids begin with; `checkpoint` is the id of the
         checkpoint."""
         return f"{checkpoint}.{number}" if number else checkpoint
 
 
 NOBODY = Writers(of_output={})
-"""Where nothing is written to Kafka."""
+"""The writers of a job that writes nothing to Kafka."""
 
 
 def writers_of(outputs: Mapping[int, Address], side: Address | None, cluster_of: Callable[[Address], str]) -> Writers:
-    """Return the writers of a job. `cluster_of` asks Kafka which cluster it is: one cluster has many addresses."""
+    """Return the writers of a job. `cluster_of` asks Kafka for the id of a cluster, since one cluster has many
+    addresses."""
     written = [*outputs.values(), *([] if side is None else [side])]
     several = any(_place(each) != _place(written[0]) for each in written)
     found: list[tuple[tuple[str, Properties], list[Address]]] = []
@@ -83,8 +84,8 @@ def _place(address: Address) -> Properties:
 
 
 def _together(addresses: Sequence[Address]) -> Address:
-    """One address for those who share a writer: the first that says something of how to send has its way, and the
-    largest record that one of them allows is allowed."""
+    """One address for outputs that share a writer: the first that sets how to send is followed, and the largest record
+    that any of them allows is allowed."""
     merged: Properties = {}
     for each in reversed(addresses):
         merged |= each.librdkafka
@@ -93,7 +94,7 @@ def _together(addresses: Sequence[Address]) -> Address:
 
 
 def agree_on_writers(store: Store, writers: Writers, tables: Mapping[int, str]) -> None:
-    """Keep in a checkpoint who writes what, `tables` being the names of those of the outputs. Raises as
+    """Store in a checkpoint which writer writes what, `tables` being the names of the outputs' tables. Raises as
     `check_unchanged`."""
     known, now = store.read(WRITERS) or {}, writers.numbers(tables)
     check_unchanged(known, now)
@@ -102,8 +103,8 @@ def agree_on_writers(store: Store, writers: Writers, tables: Mapping[int, str]) 
 
 
 def check_unchanged(known: Mapping[str, int], now: Mapping[str, int]) -> None:
-    """Raise KafkaConfigError where an output was written by another writer of the checkpoint before: the batch that was
-    cut short may have been written by the one, and the other would write it again."""
+    """Raise KafkaConfigError if an output has another writer than the checkpoint says: the interrupted batch may be
+    written by the old one, and the new one would write it again."""
     moved = [_NAMES.get(each, each) for each in now if known.get(each, now[each]) != now[each]]
     if moved:
         raise KafkaConfigError(

@@ -26,6 +26,10 @@ _LENGTH = 100
 """Characters of a text, or elements of an array, where its length is not given: as in Flink."""
 
 
+LONGEST = 1_000_000
+"""The most of them that are generated: a record of Kafka has no more bytes by default."""
+
+
 class DatagenError(Exception):
     """A 'datagen' table that cannot be followed. `option` is the one that is wrong; empty where it is none, or one that
     is missing."""
@@ -144,9 +148,14 @@ def _expression(table: Table, index: int) -> str:
     if kind == "sequence":
         if not {"start", "end"} <= field.options.keys():
             raise field.endless()
-        return f"CAST(n + {field.number('start', 0, int)} AS {duckdb(type_)})"
+        start, end = (int(field.number(option, 0, int)) for option in ("start", "end"))
+        if start > end:
+            raise field.wrong(f"= '{start}' is more than the end, {end}", "start")
+        return f"CAST(n + {start} AS {duckdb(type_)})"
     value = f"CAST({_random(field, type_, index)} AS {duckdb(type_)})"
     nulls = field.number("null-rate", 0)
+    if not 0 <= float(nulls) <= 1:
+        raise field.wrong(f"= '{nulls}' is not between 0 and 1", "null-rate")
     return value if float(nulls) == 0 else f"CASE WHEN {_unit(index, 'null')} < {nulls} THEN NULL ELSE {value} END"
 
 
@@ -177,6 +186,8 @@ def _random(field: _Field, type_: DataType, index: int) -> str:
             return f"date_trunc('millisecond', now) - to_milliseconds(CAST({_unit(index)} * {past} AS BIGINT))"
         case Simple("STRING" | "BYTES") | Text() | Binary():
             length = int(field.number("length", getattr(type_, "length", _LENGTH), int))
+            if not 0 <= length <= LONGEST:
+                raise field.wrong(f"= '{length}' is not between 0 and {LONGEST:,}", "length")
             parts = " || ".join(f"md5(concat(n, '/{index}/{part}'))" for part in range(-(-length // 32) or 1))
             text = f"left({parts}, {length})"
             return f"encode({text})" if isinstance(type_, Binary) or type_ == Simple("BYTES") else text

@@ -92,11 +92,11 @@ def row_records(rows: pa.Table, names: Sequence[str], operator: str, why: str, s
         for name, column, type_ in [*named, (WEIGHT, WEIGHT, pa.int64())]
     )
     values = sql(f"SELECT encode(CAST(json_object({pairs}) AS VARCHAR)) AS v FROM r", {"r": rows})
-    told = rows["_reason"].to_pylist() if "_reason" in rows.schema.names else [why] * rows.num_rows
+    reasons = rows["_reason"].to_pylist() if "_reason" in rows.schema.names else [why] * rows.num_rows
     if why == NOT_ENCODABLE:
-        headers = [_headers(reason=why, detail=detail, operator=operator) for detail in told]
+        headers = [_headers(reason=why, detail=detail, operator=operator) for detail in reasons]
     else:
-        headers = [_headers(reason=reason, operator=operator) for reason in told]
+        headers = [_headers(reason=reason, operator=operator) for reason in reasons]
     return pa.table(
         {
             "key": pa.nulls(rows.num_rows, pa.binary()),

@@ -43,7 +43,7 @@ class ValuePlaces:
     path: str = ""
 
     def inside(self, name: str, rows: Ints | None = None) -> ValuePlaces:
-        """Return the places of the values under this name, whose rows are others if `rows` are told."""
+        """Return the places of the values under this name, whose rows are others if `rows` are given."""
         path = f"{self.path}.{name}" if self.path else name
         return ValuePlaces(self.rows if rows is None else rows, path)
 
@@ -57,8 +57,8 @@ class ValuePlaces:
             return
         places = np.flatnonzero(bad)
         rows, first = np.unique(self.rows[places], return_index=True)
-        told = f'column "{self.path}" is ' if self.path else "the value is "
-        raise NotEncodable(rows, [f"{told}{_shown(column[int(place)])}, {why}" for place in places[first]])
+        subject = f'column "{self.path}" is ' if self.path else "the value is "
+        raise NotEncodable(rows, [f"{subject}{_shown(column[int(place)])}, {why}" for place in places[first]])
 
     def cast(self, column: pa.Array, wanted: pa.DataType, why: str) -> pa.Array:
         """Return the column as another type. Raises NotEncodable for the values that the type cannot hold."""

@@ -71,14 +71,14 @@ class RecordLimit:
         taken = self.taken
         if taken is None or whole <= taken:
             return ""
-        told = f"topic {self.topic} takes {self.stored} at most: see its max.message.bytes"
+        reason = f"topic {self.topic} takes {self.stored} at most: see its max.message.bytes"
         if taken != self.stored:
-            told = f"topic {self.topic} has refused one of {self.refused}: see its max.message.bytes"
+            reason = f"topic {self.topic} has refused one of {self.refused}: see its max.message.bytes"
         if self.codec is None:
-            return f", and {told}"
+            return f", and {reason}"
         data = b"".join(records[name][place].as_py() or b"" for name in ("key", "value"))
         size = packed(data, whole - plain, self.codec)
-        return f", compressed to {size}, and {told}" if size > taken else ""
+        return f", compressed to {size}, and {reason}" if size > taken else ""
 
 
 def least(*known: int | None) -> int | None:

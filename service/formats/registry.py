@@ -36,8 +36,8 @@ class FormatSpec:
 
     `reader` takes the wanted columns, the options, and all columns of the key or value; `writer` the columns, the
     options, and the position of each column in a block. `shape` is there for formats whose records describe changes,
-    of which `fields` reads what the shape asks for. `encoding` writes changes; it is told whether a delete is followed
-    by a tombstone.
+    of which `fields` reads what the shape asks for. `encoding` writes changes; its second argument says
+    whether a delete is followed by a tombstone.
     """
 
     reader: Callable[[Part, Format, Part], PartReader]

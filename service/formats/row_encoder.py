@@ -32,8 +32,7 @@ class RowEncoder:
 
     `columns` are the indexes into table.columns that c0, c1, ... fill, `key` the positions among them whose values tell
     rows apart; `partitions` is how many the topic has, for a key that is not written. `encoding` gives the form of
-    changes; it is told whether a delete is followed by a tombstone. A record that does not fit into `room` is not
-    written.
+    changes. A record that does not fit into `room` is not written.
     """
 
     def __init__(

@@ -36,9 +36,9 @@ def believed_time(file: Path, now: Callable[[], float] = time.time, running: Cal
         if ahead > JUMP and passed - since < BELIEVED_AFTER:
             _write(file, {**known, "jumped": since})
             raise ClockJumped(
-                f"the clock of this machine went ahead by {_words(ahead)} at once; no batch is made with such a time\n"
-                f"  hint:   set the clock right; one that is right now is believed in {_words(BELIEVED_AFTER)}, or when"
-                " the service is started again"
+                f"the clock of this machine went ahead by {in_words(ahead)} at once; no batch is made with such a"
+                f" time\n  hint:   set the clock right; one that is right now is believed in"
+                f" {in_words(BELIEVED_AFTER)}, or when the service is started again"
             )
     _write(file, {"now": seconds, "running": passed, "jumped": None})
     return int(seconds * 1000)
@@ -54,7 +54,8 @@ def _write(file: Path, value: dict[str, float | None]) -> None:
     temporary.rename(file)
 
 
-def _words(seconds: float) -> str:
+def in_words(seconds: float) -> str:
+    """Return a length of time as people say it."""
     for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

@@ -1,1 +1,1 @@
-"""Looking into a checkpoint without its pipeline: which batches it has, and the state after each."""
+"""Reading a checkpoint without its pipeline: its batches, and the state after each."""

@@ -26,10 +26,10 @@ from service.plan.kept_tables import OPERATORS, KeptOperator, KeptTable
 from service.runtime.shard_operators import READABLE, formats
 
 PIECES = 16
-"""The number of key ranges in which a shard's table is read, since it need not fit into memory at once."""
+"""The number of key ranges in which a shard's table is read, since it need not fit into memory as a whole."""
 
 MOST = 3
-"""So many of the keys with most rows are told."""
+"""The number of keys with most rows that are shown."""
 
 _TOP = (1 << 64) - 1
 _MAX_TIME = (1 << 63) - 1
@@ -37,12 +37,12 @@ _MAX_TIME = (1 << 63) - 1
 
 
 class NotReadable(Exception):
-    """The checkpoint cannot be looked into; the text says why, and what to do."""
+    """A checkpoint that cannot be read; the text says why, and what to do."""
 
 
 class TableFigures(NamedTuple):
-    """Figures of a table. `largest` are the keys with most rows, as text, and `skew` is how many times more rows
-    the fullest hundredth of the slots holds than it would if all were alike; both None where that was not counted."""
+    """The size of a table. `largest` are the keys with most rows, as text. `skew` is the number of rows in the fullest
+    hundredth of the slots, divided by the mean of all hundredths. Both are None if they were not counted."""
 
     name: str
     rows: int
@@ -58,19 +58,19 @@ class CheckpointState:
         self._files = files
         self.batch = batch
         known = SmallFiles(files)
-        meaning, told = known.read("fixed"), known.read(OPERATORS)
+        meaning, operators = known.read("fixed"), known.read(OPERATORS)
         if meaning is None or meaning["format"] not in READABLE:
             found = "none" if meaning is None else f"format {meaning['format']}"
             raise NotReadable(
                 f"the state is of another version of the service: {found}, this version reads {formats()}\n"
                 "  hint:   look at it with the version that wrote it"
             )
-        if told is None:
+        if operators is None:
             raise NotReadable(
                 "the checkpoint does not say what its operators are called: it was last written by an earlier version\n"
                 "  hint:   start the job once with this version"
             )
-        self.operators = tuple(map(KeptOperator.from_json, told))
+        self.operators = tuple(map(KeptOperator.from_json, operators))
         self._levels = Version.before(files, batch + 1).levels if self.operators else {}
 
     def operator(self, name: str) -> KeptOperator:
@@ -97,15 +97,18 @@ class CheckpointState:
         return self._files.block(manifest.blocks[f"{operator}:{block}"])
 
     def rows(self, operator: KeptOperator, table: str) -> Iterator[pa.Table]:
-        """Read the rows that a table keeps, piece by piece, under the names that their columns have in the query."""
+        """Yield the rows of a table, piece by piece, under the names that their columns have in the query."""
         kept = operator.tables[table]
         for state in self.shards(operator):
             for rows in _pieces(state[table]):
                 yield _shown(rows, kept)
 
     def figures(self, operator: KeptOperator, *, count: bool) -> list[TableFigures]:
-        """Measure how much each table of an operator keeps. To `count` rows, keys and slots all of it is read; else the
-        number of rows is an estimate where tasks are more or fewer than when they were written."""
+        """Measure the size of each table of an operator.
+
+        To `count` rows, keys and slots the whole table is read. Otherwise the number of rows is an estimate if the
+        number of tasks has changed since they were written.
+        """
         rows: dict[str, int] = dict.fromkeys(operator.tables, 0)
         sizes: dict[str, int] = dict.fromkeys(operator.tables, 0)
         for state in self.shards(operator):
@@ -139,7 +142,8 @@ def _by_count(each: tuple[str, int]) -> tuple[int, str]:
 
 
 def _pieces(trace: Trace) -> Iterator[pa.Table]:
-    """The rows of a trace, in ranges of their sort keys. Rows of one key are in one of them, but in a table by time."""
+    """The rows of a trace, in ranges of their sort keys. The rows of one key are in one range, except in a table sorted
+    by time."""
     if trace.spec.kind is TableKind.TIME_ORDERED:
         yield trace.between(MIN_TIME, _MAX_TIME)
         return
@@ -174,7 +178,7 @@ def _skew(by_slot: npt.NDArray[np.int64]) -> float | None:
 
 
 def kept_bytes(files: Files, batch: int) -> int:
-    """Bytes of all blocks that the version after `batch` lists, each once."""
+    """Return the bytes of all blocks that the version after `batch` lists, each counted once."""
     places = {
         (place.file, place.offset): place.length
         for level in Version.before(files, batch + 1).levels.values()

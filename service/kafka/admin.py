@@ -1,4 +1,4 @@
-"""Topics and offsets: what is asked of Kafka before, between and after batches."""
+"""Requests to Kafka about topics and offsets, before, between and after batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from service.kafka.writer import marker
 
 RECORD_BYTES = 1_000_000
-"""The largest record that a producer of librdkafka sends and a broker takes if nobody says otherwise."""
+"""The largest record that a producer of librdkafka sends and a broker accepts by default."""
 
 Offsets = dict[str, dict[int, int]]
 """Offsets by topic and partition."""
@@ -40,7 +40,7 @@ Offsets = dict[str, dict[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSpec:
-    """A topic to be made. -1 leaves the number to the brokers' defaults."""
+    """A topic to be created. -1 leaves the number to the brokers' defaults."""
 
     name: str
     partitions: int = -1
@@ -84,7 +84,7 @@ class Cluster:
             raise failure_of(refused, "the settings of the Kafka connection are invalid") from refused
 
     def reachable(self) -> None:
-        """Return if a broker answers; else raise what stands in the way."""
+        """Return if a broker answers. Raises a KafkaFailure with the reason if none does."""
         self._topics()
 
     def identifier(self) -> str:
@@ -105,7 +105,7 @@ class Cluster:
         return found
 
     def create(self, topics: Iterable[TopicSpec]) -> tuple[str, ...]:
-        """Make the topics that do not exist and wait until they can be used; the names of those that were made."""
+        """Create the missing topics and wait until they can be used. Return their names."""
         present = self._topics()
         wanted = {topic.name: topic for topic in topics if topic.name not in present}
         if not wanted:
@@ -147,11 +147,9 @@ class Cluster:
             )
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the ids of topics, where brokers have such: one that is deleted and made again has another."""
+        """Return the ids of topics, if brokers have such: a topic that is deleted and created again has another."""
         ids = {name: str(each.topic_id) for name, each in self._described(topics).items()}
-        return {
-            name: each for name, each in ids.items() if each.strip("A=")
-        }  # zeros, in base64, say that there is none
+        return {name: each for name, each in ids.items() if each.strip("A=")}  # zeros, in base64, stand for no id
 
     def matching(self, pattern: re.Pattern[str]) -> tuple[str, ...]:
         """Return the topics whose whole names match, in order; Kafka's internal ones match nothing."""
@@ -170,7 +168,8 @@ class Cluster:
         )
 
     def compacts_within(self, topic: str, milliseconds: int) -> bool:
-        """Return whether Kafka may compact `topic` so soon after a record was written; false where we may not ask."""
+        """Return whether Kafka may compact `topic` within `milliseconds` of a record; false if we may not read its
+        settings."""
         try:
             config = self._config(topic, f'the topic "{topic}" cannot be described')
         except KafkaConfigError:
@@ -179,13 +178,13 @@ class Cluster:
         return compacts and int(config["min.compaction.lag.ms"].value or 0) < milliseconds
 
     def largest_record(self, topic: str) -> int | None:
-        """Return the bytes of the largest batch of records that `topic` takes, compressed; None where we may not
-        ask."""
+        """Return the bytes of the largest batch of records that `topic` accepts, compressed; None if we may not read
+        its settings."""
         try:
-            told = self._config(topic, f'the topic "{topic}" cannot be described')["max.message.bytes"].value
+            limit = self._config(topic, f'the topic "{topic}" cannot be described')["max.message.bytes"].value
         except KafkaConfigError:
             return None
-        return None if told is None else int(told)
+        return None if limit is None else int(limit)
 
     def _config(self, topic: str, cannot: str) -> Mapping[str, ConfigEntry]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -198,7 +197,7 @@ class Cluster:
         return self._at(self._partitions(topics), OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def start_offsets(self, topics: Iterable[str], startup: StartPosition) -> Offsets:
-        """Return where to begin to read."""
+        """Return the offsets at which to begin reading."""
         partitions = self._partitions(topics)
         match startup.mode:
             case "earliest-offset":
@@ -213,22 +212,35 @@ class Cluster:
                 return self._specific(partitions, startup)
 
     def commit_group_offsets(self, group: str, offsets: Offsets) -> None:
-        """Tell lag tools how far `group` has read. Only for information: nothing is ever read from there again."""
+        """Commit how far `group` has read, for lag tools: nothing is ever read from there again."""
         places = [TopicPartition(topic, p, o) for topic, each in offsets.items() for p, o in each.items()]
         if not places:
             return
 
         def tell() -> None:
-            told = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-            for place in told[group].result(timeout=self._seconds).topic_partitions or ():
+            answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+            for place in answers[group].result(timeout=self._seconds).topic_partitions or ():
                 if place.error is not None:
                     raise KafkaException(place.error)
 
         self._patiently(tell, f'the offsets of group "{group}" cannot be committed')
 
     def group_offsets(self, group: str, topics: Iterable[str]) -> Offsets:
-        """Return what `group` has committed, for the partitions where it has."""
+        """Return the committed offsets of `group`, for partitions that have one."""
         return self._committed(group, self._partitions(topics))
+
+    def newest_time(self, topics: Iterable[str]) -> int | None:
+        """Return the newest time of a record in `topics`, in milliseconds since the epoch, None where there is none.
+        Of the end of a transaction it is the broker's."""
+        partitions, spec = self._partitions(topics), OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+
+        def ask() -> list[int]:
+            asked = dict.fromkeys(partitions, spec)
+            answers = self._admin.list_offsets(asked, request_timeout=self._seconds)
+            return [each.result(timeout=self._seconds).timestamp for each in answers.values()]
+
+        times = self._patiently(ask, f"the times of {', '.join(topics)} cannot be read") if partitions else []
+        return max((each for each in times if each >= 0), default=None)
 
     def _topics(self) -> dict[str, int]:
         """All topics that can be used, with their numbers of partitions."""

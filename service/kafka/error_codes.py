@@ -1,6 +1,6 @@
-"""librdkafka's error codes, sorted by what the caller does about them.
+"""librdkafka's error codes, sorted by the caller's reaction.
 
-What becomes of a transaction that fails or expires is in `writer/partition_writer.py`.
+`writer/partition_writer.py` handles a transaction that fails or expires.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ _CONFIG = {
 
 
 def failure(code: int, text: str, primary: str) -> KafkaFailure:
-    """Return the failure behind `code`; `primary` says what could not be done, `text` is librdkafka's explanation."""
+    """Return the failure for `code`; `primary` says what could not be done, `text` is librdkafka's explanation."""
     detail = text or str(Code(code))
     if code == Code._TRANSPORT and alert_in(text) in OF_A_CERTIFICATE:
-        code = Code._SSL  # with TLS 1.3 a broker says only after the handshake that it does not take our certificate
+        code = Code._SSL  # with TLS 1.3 a broker rejects our certificate only after the handshake
     if code in _UNREACHABLE:
         return KafkaUnreachable(primary, detail, "wait, or check bootstrap.servers and the brokers")
     if code in _FENCED:
@@ -97,7 +97,7 @@ def failure(code: int, text: str, primary: str) -> KafkaFailure:
 
 
 def failure_of(error: Exception, primary: str) -> KafkaFailure:
-    """Return the failure behind what a confluent-kafka call raised."""
+    """Return the failure for an exception of confluent-kafka."""
     if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], Code):
         return failure(error.args[0].code(), error.args[0].str(), primary)
     if isinstance(error, TimeoutError):
@@ -106,7 +106,7 @@ def failure_of(error: Exception, primary: str) -> KafkaFailure:
 
 
 class Troubles:
-    """Hears of a client's connection troubles (as its `error_cb`), which its calls report as a mere time-out."""
+    """The connection errors of a client (as its `error_cb`), which its calls report as a mere time-out."""
 
     def __init__(self) -> None:
         self._last: Code | None = None
@@ -116,26 +116,26 @@ class Troubles:
             self._last = error
 
     def forget(self) -> None:
-        """Forget the last trouble: Kafka answers again."""
+        """Forget the last error: Kafka answers again."""
         self._last = None
 
     def explain(self, failed: Exception, primary: str) -> KafkaFailure:
-        """Return what is behind a call that failed: the trouble, where the call only waited in vain."""
-        told = failure_of(failed, primary)
-        if self._last is None or not isinstance(told, KafkaUnreachable):
-            return told
+        """Return the failure of a call; for a time-out it is the last connection error."""
+        cause = failure_of(failed, primary)
+        if self._last is None or not isinstance(cause, KafkaUnreachable):
+            return cause
         return failure(self._last.code(), self._last.str(), primary)
 
 
 def patiently(ask: Callable[[], Answer], cannot: str, seconds: float) -> Answer:
-    """Return what `ask` answers, asked again while brokers come and go; a KafkaFailure that begins with `cannot`
-    otherwise."""
+    """Return the answer of `ask`, which is repeated while brokers are unavailable. Raises a KafkaFailure that begins
+    with `cannot`."""
     until = time.monotonic() + seconds
     while True:
         try:
             return ask()
         except (KafkaException, TimeoutError) as failed:
-            told = failure_of(failed, cannot)
-            if not told.retriable or time.monotonic() >= until:
-                raise told from failed
+            cause = failure_of(failed, cannot)
+            if not cause.retriable or time.monotonic() >= until:
+                raise cause from failed
         time.sleep(0.1)

@@ -73,8 +73,8 @@ class SourceChanged(KafkaFailure):
 
 
 class KafkaConfigError(KafkaFailure):
-    """Only a change of settings, rights or topics helps. `option` is the property, in Java's name, that is to be
-    corrected; empty where it is none, or one that is missing."""
+    """Only a change of settings, rights or topics helps. `option` is the wrong property, in Java's name; empty if there
+    is none, or if one is missing."""
 
     def __init__(self, primary: str, detail: str | None = None, hint: str | None = None, *, option: str = "") -> None:
         super().__init__(primary, detail, hint)
@@ -82,17 +82,17 @@ class KafkaConfigError(KafkaFailure):
 
 
 class Refused(NamedTuple):
-    """Sizes of what a topic has refused as too large: `alone` is the smallest record that was a batch of its own, in
-    bytes as `service.record_packing` counts them; `together` is the size up to which batches were filled where some of
-    several records were refused. 0: there were none."""
+    """The sizes of records that a topic has refused as too large. `alone` is the smallest record that was a batch of
+    its own, in bytes as `service.record_packing` counts them; `together` is the batch size at which several records
+    were refused. 0: there were none."""
 
     alone: int = 0
     together: int = 0
 
 
 class MessageTooLarge(KafkaFailure):
-    """A record is larger than the producer or the topic allows. `refused` has what brokers have refused, by topic;
-    `writer` is the number of the job's writer that it was sent by, where that is known."""
+    """A record is larger than the producer or the topic allows. `refused` are the sizes that brokers have refused, by
+    topic; `writer` is the number of the job's writer that has sent it, if that is known."""
 
     def __init__(
         self,
@@ -106,8 +106,8 @@ class MessageTooLarge(KafkaFailure):
         self.writer: int | None = None
 
     @property
-    def told(self) -> Mapping[str, tuple[int, int]]:
-        """What the driver has to know of it, as JSON has it: by writer and topic what was refused."""
+    def for_driver(self) -> Mapping[str, tuple[int, int]]:
+        """The details for the driver, as JSON values: by writer and topic the refused sizes."""
         return {} if self.writer is None else {f"{self.writer}/{topic}": each for topic, each in self.refused.items()}
 
 

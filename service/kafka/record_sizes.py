@@ -9,18 +9,18 @@ from contextlib import closing
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
 RECORDS = 64
-"""Records asked for of each partition."""
+"""The number of records read from each partition."""
 
 PARTITIONS = 4
-"""Partitions asked of each topic."""
+"""The number of partitions read from each topic."""
 
 SECONDS = 2.0
-"""The time that an answer may take: it decides how fast rows are handed on, never what they are."""
+"""Seconds that an answer may take: it determines how fast rows are passed on, never their values."""
 
 
 def largest_average(kafka: Mapping[str, str], topics: Iterable[str]) -> float | None:
-    """Return the mean bytes of the first or the last records, key and value, of that topic where it is greatest; None
-    if there are none.
+    """Return the mean bytes of the first or the last records, key and value, of the topic with the largest mean; None
+    if there are no records.
 
     `kafka` are librdkafka's properties. A broker that does not answer in time is no error here.
     """

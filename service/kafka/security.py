@@ -1,8 +1,9 @@
-"""One description of SASL and TLS, in the words of Kafka's Java client, for the JVM source and for librdkafka alike.
+"""One description of SASL and TLS, in the terms of Kafka's Java client, for the JVM source and for librdkafka alike.
 
-Pipelines carry Java's names ('properties.sasl.jaas.config' and so on), as Flink's connector takes them. librdkafka has
-other names and takes PEM files where Java also knows JKS, so what both can do is accepted and the rest is refused.
-Secrets are in no text that this module makes: not in a repr, not in an error.
+Pipelines use Java's names ('properties.sasl.jaas.config' and so on), as Flink's connector does. librdkafka has other
+names and takes PEM files where Java also knows JKS. So a setting that both support is accepted, any other is refused.
+
+No text made by this module contains a secret: no repr, no error.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Security:
 
 
 def security_of(properties: Mapping[str, str]) -> tuple[Security, dict[str, str]]:
-    """Take the security out of Java client properties; what is left over concerns something else."""
+    """Return the security settings among Java client properties, and the remaining properties."""
     rest = {name: value for name, value in properties.items() if not name.startswith(_SECURITY)}
     given = {name: value for name, value in properties.items() if name.startswith(_SECURITY)}
     for name in sorted(given.keys() - _KNOWN):

@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"\berror:([0-9A-F]{8}):")
 _REASON_BITS = 23
 _LIBRARY_OF_TLS = 20
 _ALERTS = 1000
-"""How OpenSSL 3 makes its number: the bits of the reason, the library of TLS, and what is added to an alert."""
+"""The numbers of OpenSSL 3: the bits of the reason, the library of TLS, and the base of an alert's number."""
 
 OF_A_CERTIFICATE = frozenset({42, 43, 44, 45, 46, 48, 116})
 """bad_certificate, unsupported_certificate, certificate_revoked, certificate_expired, certificate_unknown, unknown_ca

@@ -34,7 +34,7 @@ STEP = 1_000
 """Milliseconds from batch to batch where a case does not say it."""
 
 Runner = Callable[[Program, Mapping[int, Decoder], int, Sql, Ask], LocalRunner]
-"""What makes the runner of a job: it is told the program, the decoders of its sources, how many shards there are at
+"""Makes the runner of a job from the program, the decoders of its sources, how many shards there are at
 most, and what answers lookups."""
 
 LATE = "late.changes"

@@ -25,10 +25,10 @@ class Change(NamedTuple):
 
 
 class NotThere(Exception):
-    """A change takes back a row that is not there: the changelog is not well formed."""
+    """A change retracts a row that does not exist: the changelog is not well formed."""
 
     def __init__(self, batch: int, change: Change) -> None:
-        super().__init__(f"batch {batch}: {change.kind} takes back a row that is not there: {', '.join(change.row)}")
+        super().__init__(f"batch {batch}: {change.kind} retracts a row that does not exist: {', '.join(change.row)}")
 
 
 def names(output: Output) -> Texts:

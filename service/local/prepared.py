@@ -44,7 +44,7 @@ class PreparedRows:
         kinds = by_name.get("")
         self._weights = _weights(kinds, len(rows), input)
         # The row before an update is left out where the table is read as upserts.
-        self._told = pa.array([not (table.upserts and kinds and kinds[i][1] == "-U") for i in range(len(rows))])
+        self._kept = pa.array([not (table.upserts and kinds and kinds[i][1] == "-U") for i in range(len(rows))])
 
     def needs(self) -> tuple[str, ...]:
         """Return the number of the line, and whatever a METADATA column may ask for."""
@@ -53,8 +53,8 @@ class PreparedRows:
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
         """Return the rows of these lines."""
         chosen = pa.array([self._places[v] for v in records["value"].to_pylist()], pa.int64())
-        told = self._told.take(chosen)
-        records, chosen = records.filter(told), chosen.filter(told)
+        kept = self._kept.take(chosen)
+        records, chosen = records.filter(kept), chosen.filter(kept)
         named = {f"c{i}": self._values(c, records, chosen) for i, c in enumerate(self._columns)}
         return Decoded(pa.table({**named, WEIGHT: self._weights.take(chosen)}), DEAD_RECORD.empty_table())
 

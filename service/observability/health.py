@@ -8,10 +8,11 @@ from collections.abc import Callable, Hashable
 
 
 class Health:
-    """The health of each query. A service that waits for Kafka is alive and not ready.
+    """The health of each query.
 
-    A query is stuck when a batch has stood at one point for longer than `stall_seconds`. A query without a batch is
-    quiet, however long, and the first batch after a start may restore a large state: neither is stuck.
+    A service that waits for Kafka is alive and not ready. A query is stuck when its batch has not advanced for more
+    than `stall_seconds`. A query without a batch is idle, however long, and the first batch after a start may restore a
+    large state: neither counts as stuck.
     """
 
     def __init__(self, stall_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +43,7 @@ class Health:
             self._started[query] = 0
 
     def point(self, query: str, point: Hashable | None) -> None:
-        """Note that the query's batch has come to `point`, whatever that is; None says that no batch runs."""
+        """Note that the query's batch has reached `point`, any value that changes; None says that no batch runs."""
         with self._lock:
             if point is None or not self._started.get(query):
                 self._points.pop(query, None)
@@ -64,7 +65,7 @@ class Health:
             self._points.pop(query, None)
 
     def fail(self, query: str, why: str) -> None:
-        """Note that the query failed and will be started again."""
+        """Note that the query failed and will be restarted."""
         with self._lock:
             self._failed[query] = why
             self._points.pop(query, None)
@@ -76,7 +77,7 @@ class Health:
             self._points.pop(query, None)
 
     def give_up(self, query: str, why: str) -> None:
-        """Note that the query is not started again; the others go on."""
+        """Note that the query is not restarted; the others continue."""
         with self._lock:
             self._given_up[query] = why
             self._failed.pop(query, None)
@@ -93,7 +94,7 @@ class Health:
             self._dead = why
 
     def live(self) -> tuple[bool, dict[str, str]]:
-        """Return whether a restart would not help, and what is known."""
+        """Return whether the service is alive, so that a restart would not help, and the reason."""
         with self._lock:
             if self._dead:
                 return False, {"service": self._dead}
@@ -106,7 +107,7 @@ class Health:
             return not stuck, stuck
 
     def ready(self) -> tuple[bool, dict[str, str]]:
-        """Return whether every query has done its first batch and none is in trouble."""
+        """Return whether every query has done its first batch and none has failed, and the reason."""
         with self._lock:
             troubles = dict(self._waiting) | self._failed | self._given_up
             for query in self._expected - self._completed - set(troubles) - self._finished:

@@ -1,4 +1,4 @@
-"""The HTTP server for probes, metrics and the status page; anybody may come, and nobody may keep others from it."""
+"""The HTTP server for probes, metrics and the status page; any client may connect, and none can keep others out."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class HttpAnswer(NamedTuple):
 
 
 Answers = Mapping[str, Callable[[], HttpAnswer]]
-"""By path, what makes the answer. It runs in a thread of its own and must not wait for anything."""
+"""The functions that make the answers, by path. They run in a thread of their own and must not wait for anything."""
 
 
 CONNECTIONS = 64
-"""Connections at a time. The oldest is closed for a new one: somebody who opens many and says nothing cannot keep a
-probe from being answered."""
+"""The most connections at a time. The oldest is closed for a new one: a client that opens many and sends nothing cannot
+keep a probe from being answered."""
 
 PATIENCE = 10.0
-"""Seconds that a connection may take to ask, or to take its answer."""
+"""Seconds that a connection may take to send its request, or to read its answer."""
 
 FRESH = 1.0
-"""Seconds for which an answer that takes work is given again: however many ask, it is made once."""
+"""Seconds for which an expensive answer is reused: however many clients ask, it is made once."""
 
 
 class HttpServer:
@@ -74,7 +74,7 @@ class HttpServer:
                 except Exception:
                     print_exc()
                     answer = HttpAnswer(b"this cannot be answered; the log says why\n", TEXT, status=500)
-                with suppress(OSError):  # who asked may be gone, or too slow
+                with suppress(OSError):  # the client may have left, or be too slow
                     self.send_response(answer.status)
                     for name, value in {
                         "Content-Type": answer.kind,
@@ -126,13 +126,13 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that was closed or cut short is nobody's trouble but its own."""
+        """Ignore errors of a connection: a closed one concerns only its client."""
         if not isinstance(sys.exception(), OSError):
             print_exc()
 
 
 def _once(make: Callable[[], HttpAnswer]) -> Callable[[], HttpAnswer]:
-    """`make`, called once in `FRESH` seconds; who comes meanwhile gets the same answer."""
+    """`make`, called once in `FRESH` seconds; requests in between get the same answer."""
     lock, kept = threading.Lock(), list[tuple[float, HttpAnswer]]()
 
     def answer() -> HttpAnswer:

@@ -25,8 +25,10 @@ _END_OF_TIME = 253402300800.0
 
 
 class Observer:
-    """One place that every event passes through, and where secrets are taken out of what errors say. `form` is "json",
-    "text" for a terminal, or "trouble": only what is wrong, as text."""
+    """The one place through which every event passes, and where secrets are removed from the texts of errors.
+
+    `form` is "json", "text" for a terminal, or "trouble": only warnings and errors, as text.
+    """
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class Observer:
         self.say("info", "starting", queries=list(queries))
 
     def waiting(self, query: str, reason: str) -> None:
-        """Note that Kafka does not answer; the query waits for as long as it takes."""
+        """Note that Kafka does not answer; the query waits without a limit."""
         reason = self._clean(reason)
         self.health.wait(query, reason)
         self.metrics.set("query_active", 0, query=query)
@@ -74,20 +76,19 @@ class Observer:
         self.say("info", "started", query=query)
 
     def upgraded(self, query: str, kept: int, dropped: Sequence[str], notes: Sequence[str]) -> None:
-        """Note that the query is another than the one that wrote the checkpoint, and goes on with the state of `kept`
-        operators;
-        that of others is `dropped`."""
+        """Note that the query differs from the one that wrote the checkpoint, and continues with the state of `kept`
+        operators; that of others is `dropped`."""
         more = {"dropped": ", ".join(dropped)} if dropped else {}
         more |= {"note": self._clean("; ".join(notes))} if notes else {}
-        self.say("info", "the query has changed and goes on with its state", query=query, operators_kept=kept, **more)
+        self.say("info", "the query has changed and continues with its state", query=query, operators_kept=kept, **more)
 
-    def heard(self, query: str, told: Mapping[str, Any]) -> None:
-        """Take in the metrics of one batch."""
-        task_metrics = TaskMetrics(**told["metrics"])
+    def heard(self, query: str, report: Mapping[str, Any]) -> None:
+        """Add the metrics of one batch."""
+        task_metrics = TaskMetrics(**report["metrics"])
         absorb(self.metrics, query, task_metrics)
-        self.recorder.heard(query, told["batch"], task_metrics.counts, told["samples"])
+        self.recorder.heard(query, report["batch"], task_metrics.counts, report["samples"])
         self._clear()
-        self._print(told["lines"])
+        self._print(report["lines"])
 
     def batch(self, query: str, progress: Progress) -> None:
         """Note that a batch is done."""
@@ -106,13 +107,13 @@ class Observer:
         self._show(query, progress)
 
     def ends(self, query: str, source: str, offsets: Offsets) -> None:
-        """Note where the topics of a source end now."""
+        """Note the current end offsets of the topics of a source."""
         for topic, partitions in offsets.items():
             for partition, offset in partitions.items():
                 self._end({"query": query, "source": source, "topic": topic, "partition": str(partition)}, offset)
 
     def failed(self, query: str, error: str, attempt: int, wait: float, full: str = "") -> None:
-        """Note that the query failed and will be started again in `wait` seconds; `full` is all that is known of the
+        """Note that the query failed and will be restarted in `wait` seconds; `full` is all that is known of the
         error."""
         error, full = self._clean(error), self._clean(full)
         self.health.fail(query, error)
@@ -122,46 +123,53 @@ class Observer:
         self.say("error", "batch failed", query=query, attempt=attempt, retry_in_seconds=wait, error=error)
 
     def topics_added(self, query: str, table: str, topics: Sequence[str]) -> None:
-        """Note that topics match the pattern of a table that its checkpoint did not know."""
+        """Note new topics that match the pattern of a table."""
         self.say("info", "new topics are read", query=query, table=table, topics=", ".join(topics))
 
     def reads_first(self, query: str, table: str, awaited: Sequence[str]) -> None:
-        """Note that a table is not read before those that its rows meet; none: they have been, and it is."""
+        """Note that a table waits until the tables that its rows meet have been read; an empty list: it waits no
+        longer."""
         if awaited:
             self.say("info", "a table waits until others are read", query=query, table=table, first=", ".join(awaited))
         else:
             self.say("info", "a table has waited and is read", query=query, table=table)
 
     def rolls_forward(self, query: str, first: int, last: int) -> None:
-        """Note that the checkpoint is an older copy; batches `first` to `last`, which are committed, are done again."""
+        """Note that the checkpoint is an older copy; batches `first` to `last`, which are committed, are repeated."""
         self.say("warning", "the checkpoint is an older copy and rolls forward", query=query, first=first, last=last)
 
-    def cut_anew(self, query: str, batch: int, before: int, rows: int) -> None:
-        """Note that a batch did not fit into memory and is planned again, with at most `rows` records of a table."""
-        self.metrics.add("batches_cut_anew_total", 1, query=query)
-        self.say("warning", "batch is cut anew", query=query, batch=batch, rows_before=before, rows=rows)
+    def replanned(self, query: str, batch: int, before: int, rows: int) -> None:
+        """Note that a batch did not fit into memory and is replanned, with at most `rows` records of a table."""
+        self.metrics.add("batches_replanned_total", 1, query=query)
+        self.say("warning", "batch is replanned", query=query, batch=batch, rows_before=before, rows=rows)
 
     def learned(self, query: str, topic: str, size: int) -> None:
-        """Note that a topic has refused this many bytes: rows of that size are dead letters from now on."""
-        self.say("warning", "what a topic takes is learned", query=query, topic=topic, bytes=size)
+        """Note that a topic has refused a record of this many bytes: rows of that size are dead letters from now on."""
+        self.say("warning", "the record limit of a topic is learned", query=query, topic=topic, bytes=size)
 
     def kept_plan(self, query: str, reason: str) -> None:
-        """Note that a batch that did not fit into memory is done again as it was."""
+        """Note that a batch that did not fit into memory is repeated unchanged."""
         self.say("warning", "batch is kept as it is", query=query, reason=self._clean(reason))
 
+    def start_clock(self, query: str, ahead: float, doubt: str, hint: str) -> None:
+        """Note by how many seconds the machine's clock seems to be `ahead` as the query first starts; without a
+        `doubt` it does not."""
+        self.metrics.set("clock_ahead_seconds", ahead, query=query)
+        if doubt:
+            self.say("warning", "the clock may be wrong", query=query, reason=doubt, hint=hint)
+
     def skipped(self, query: str, source: str, topic: str, records: int) -> None:
-        """Note records that somebody has skipped since the checkpoint was made."""
+        """Note records that were skipped by hand since the checkpoint was made."""
         self.metrics.set("skipped_records", records, query=query, source=source, topic=topic)
         self.say("warning", "records were skipped by hand", query=query, source=source, topic=topic, records=records)
 
     def at(self, query: str, point: Hashable | None) -> None:
-        """Note that the query's batch has come to `point`; None: no batch runs."""
+        """Note that the query's batch has reached `point`; None: no batch runs."""
         self.health.point(query, point)
 
     def gave_up(self, query: str, error: str, full: str = "", *, alone: bool = True) -> None:
-        """Note that the query will not be started again; `full` is all that is known of the error, if that is more.
-        Where it is
-        not `alone`, others of the service go on."""
+        """Note that the query will not be restarted; `full` is all that is known of the error, if that is more. Unless
+        it is `alone`, the others of the service continue."""
         error, full = self._clean(error), self._clean(full)
         if alone:
             self.health.die(error)
@@ -199,7 +207,7 @@ class Observer:
         self._write(f"{line}\n")
 
     def jvm_says(self, line: str) -> None:
-        """Take in a line that the JVM, or a Python process that it started, wrote for people."""
+        """Log a line that the JVM, or a Python process that it started, wrote for people."""
         line = self._clean(line)
         if self._form == "json":
             self.say("warning", "jvm", line=line)
@@ -243,17 +251,18 @@ class Observer:
         return f" | watermark {datetime.fromtimestamp(min(marks), UTC):%Y-%m-%d %H:%M:%S}"
 
     def _print(self, lines: Iterable[str]) -> None:
-        """The rows of 'print' tables; they are dropped once whoever read them has gone (`tailrace run ... | head`)."""
+        """Print the rows of 'print' tables; they are dropped once their reader has ended (`tailrace run ... |
+        head`)."""
         try:
             for line in lines:
                 print(line, flush=True)
         except OSError:
-            with suppress(OSError, ValueError):  # what is left in its buffer has to go somewhere when the process ends
+            with suppress(OSError, ValueError):  # the rest of its buffer has to go somewhere when the process ends
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             self.say("warning", "nobody reads the standard output any more: rows of 'print' tables are dropped")
 
     def _write(self, text: str) -> None:
-        with suppress(OSError):  # nobody reads the log any more: the queries go on
+        with suppress(OSError):  # nobody reads the log any more: the queries continue
             print(text, end="", file=self._stream, flush=True)
 
     def _clear(self) -> None:

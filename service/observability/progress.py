@@ -59,23 +59,23 @@ def progress_of(program: Program, report: Mapping[str, Any], records: Mapping[st
         rows=tuple(int(records.get(s.table.name, 0)) // of_table[s.table.name] for s in program.sources),
         phases=phases,
         state_commit=sum(int(each.get("commitTimeMs", 0)) for each in report.get("stateOperators", ())) / 1000,
-        reads=tuple(read for source, told in sources for read in _reads(source, told)),
+        reads=tuple(read for source, offsets in sources for read in _reads(source, offsets)),
     )
 
 
-def _reads(source: Source, told: Mapping[str, Any]) -> Iterator[Read]:
+def _reads(source: Source, offsets: Mapping[str, Any]) -> Iterator[Read]:
     if source.table.connector.kind == "datagen":
         return
-    first, last, end = (_offsets(told.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
+    first, last, end = (_offsets(offsets.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
     for topic, partitions in last.items():
         for partition, offset in partitions.items():
             began, ends = (known.get(topic, {}).get(partition, offset) for known in (first, end))
             yield Read(source.table.name, topic, partition, began, offset, ends)
 
 
-def _offsets(told: object) -> Offsets:
+def _offsets(raw: object) -> Offsets:
     """Offsets of a Kafka source, which Spark gives as JSON, or as the text of it; nothing where there are none yet."""
-    value = json.loads(told) if isinstance(told, str) else told
+    value = json.loads(raw) if isinstance(raw, str) else raw
     if not isinstance(value, dict):
         return {}
     return {topic: {int(p): offset for p, offset in each.items()} for topic, each in value.items()}

@@ -1,4 +1,4 @@
-"""Nothing secret is shown: values that are known to be secret, and what looks like one in a text of others."""
+"""The removal of secrets from all output: known secret values, and what looks like one in texts of others."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from service.plan.table import Table
 HIDDEN = "••••••"
 
 SHORTEST = 3
-"""Characters of the shortest secret that is looked for: a shorter one would hide half of every text."""
+"""The least characters of a secret that is searched: a shorter one would hide half of every text."""
 
 SECRET_NAME = (
     r"secret|passw|pwd|passphrase|token|credential|jaas|private|user[._-]?info"
     r"|(?:access|account|api|encryption|shared|storage|sas|keystore|master|signing|client)[._-]?key"
 )
-"""What names of settings, properties and variables have in them whose values are secret; the chart has it, too."""
+"""Words in the names of settings, properties and variables whose values are secret; the chart has them, too."""
 
 NO_SECRET_NAME = (
     r"token[a-z._-]*(?:url|uri|mechanism|validity|lifetime)|secret[._-]?(?:file|bit[._-]?length|key[._-]?ref.*)"
     r"|passw[a-z]*[._-]?file|credentials?[._-](?:provider|source)|kubernetes\.(?:driver|executor)\.secrets\..*"
 )
-"""Parts of names that have such words and say where a secret comes from, or for how long it holds."""
+"""Parts of names that have such words but name the source of a secret, or its lifetime."""
 
 
 class _Sensitive:
@@ -45,7 +45,7 @@ class _Sensitive:
 
 
 SENSITIVE = _Sensitive()
-"""Knows the names of settings and properties whose values are secret."""
+"""The names of settings and properties whose values are secret."""
 
 HARMLESS_OF_SPARK = (
     "spark.app.",
@@ -74,8 +74,8 @@ HARMLESS_OF_SPARK = (
     "spark.task.",
     "spark.ui.enabled",
 )
-"""How the names of those of Spark's settings begin whose values are shown; of all others only the name is. What
-object stores and Kubernetes are told stands among those, under names that nobody has a list of."""
+"""The prefixes of those of Spark's settings whose values are shown; of all others only the name is. The settings of
+object stores and Kubernetes are among the others, under names that nobody can list."""
 
 _ASSIGNED = re.compile(
     rf"""(?ix) ((?:{SECRET_NAME}) [\w.-]{{0,60}} ["']? \s{{0,9}} [=:] \s{{0,9}})
@@ -100,12 +100,12 @@ class Redaction:
         return text if self._known is None else self._known.sub(HIDDEN, text)
 
     def foreign(self, text: str) -> str:
-        """Return a text that others wrote (an error, a record): without what looks like a secret, too."""
+        """Return a text that others wrote (an error, a record), also without what looks like a secret."""
         text = _PEM.sub(HIDDEN, self.text(text))
         return _USER_OF_URL.sub(f"{HIDDEN}@", _ASSIGNED.sub(rf"\g<1>{HIDDEN}", text))
 
     def all(self, value: Value) -> Value:
-        """Return `value` with every text in it as `text` leaves it: dataclasses, tuples, lists and mappings are
+        """Return `value` with `text` applied to every text in it: dataclasses, tuples, lists and mappings are
         walked."""
         return self._walk(value)  # type: ignore[no-any-return]
 
@@ -125,7 +125,7 @@ class Redaction:
 
 
 def shown_of_spark(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return settings of Spark and Hadoop for people: values only where they are known to be harmless."""
+    """Return settings of Spark and Hadoop for people: values only if they are known to be harmless."""
     return {
         name: text if name.startswith(HARMLESS_OF_SPARK) and not SENSITIVE.search(name) else HIDDEN
         for name, text in conf.items()
@@ -161,7 +161,7 @@ def sensitive(properties: Mapping[str, str]) -> Iterator[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, and as it looks in JSON, in a repr, in a URL, and in a JAAS text."""
+    """The forms of a secret: as it is, and as it looks in JSON, in a repr, in a URL, and in a JAAS text."""
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]

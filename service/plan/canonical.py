@@ -17,14 +17,14 @@ from enum import Enum
 from hashlib import sha256
 from typing import Any
 
-from operators.aggregates.functions import told_constants
+from operators.aggregates.functions import semantic_constants
 from operators.fingerprint import is_default
 from service.plan.expressions import Column, Expression, Literal
 from service.plan.nodes import AggregateCall, Field, Job, Node, OverCall, Place, Sink
 from service.plan.table import Connector, Table
 from service.plan.versions import version_of_call
 
-_SILENT = {"place", "half_windowed", "waits", "faster"}
+_SILENT = {"place", "places", "half_windowed", "waits", "faster"}
 """Attributes that do not change what a node or an expression computes from its rows."""
 
 _FEEDING = {"input", "inputs", "left", "right"}
@@ -32,10 +32,10 @@ _FEEDING = {"input", "inputs", "left", "right"}
 
 
 class MeaningText:
-    """Texts of what parts of a plan mean; those of nodes are kept with them, so that each is written once."""
+    """Texts of what parts of a plan mean; the text of a node is stored, so that each is written once."""
 
     _versions = True
-    """Whether versions are told."""
+    """Whether versions are part of the text."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, str]] = {}
@@ -75,20 +75,20 @@ class MeaningText:
         return repr(value)
 
     def own(self, node: Node | Sink) -> str:
-        """Return what a node says itself, whatever feeds it."""
+        """Return the text of a node itself, without its inputs."""
         return f"{type(node).__name__}({','.join(self.parts(node, _FEEDING))})"
 
     def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
         """Yield the texts of the attributes of a dataclass."""
         for part in parts_of(value):
-            told = getattr(value, part.name)
+            attribute = getattr(value, part.name)
             if part.name == "versions" and not self._versions:
                 continue
-            if part.name in _SILENT or part.name in without or "duckdb" in part.metadata or is_default(part, told):
+            if part.name in _SILENT or part.name in without or "duckdb" in part.metadata or is_default(part, attribute):
                 continue
             if part.name == "constants" and isinstance(value, AggregateCall | OverCall):
-                told = told_constants(value.function, value.constants)
-            yield f"{part.name}={self.of(told)}"
+                attribute = semantic_constants(value.function, value.constants)
+            yield f"{part.name}={self.of(attribute)}"
         if isinstance(value, AggregateCall | OverCall) and self._versions and version_of_call(value) > 1:
             yield f"version={version_of_call(value)}"
 
@@ -106,16 +106,17 @@ class MeaningText:
 
 
 class UnversionedText(MeaningText):
-    """Texts of what parts of a plan mean, whatever mends have changed of it."""
+    """Texts of what parts of a plan mean, without the versions of functions, aggregates and kernels."""
 
     _versions = False
 
 
 class ExactText(MeaningText):
-    """Texts of how parts of a plan are computed, DuckDB text as well: within a job, what is written alike is shared."""
+    """Texts of how parts of a plan are computed, DuckDB text included: within a job, parts of one text are computed
+    once."""
 
     _later: Set[tuple[str, str]] = frozenset()
-    """Attributes that are not written, with their classes."""
+    """Attributes that are left out, with their classes."""
 
     def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
         """Yield the texts of the attributes of a dataclass."""
@@ -126,13 +127,15 @@ class ExactText(MeaningText):
 
 
 class TextOfFormat6(ExactText):
-    """Texts of what parts of a plan were called in checkpoints of format 6. An attribute that is new since is added to
-    `_later`: its default is what was before."""
+    """The texts that parts of a plan had in checkpoints of format 6.
+
+    A later attribute is added to `_later`: its default means what was before.
+    """
 
     _later = frozenset({("Call", "constants"), ("Call", "versions"), ("Over", "ties")})
 
     def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
-        """Yield the texts of the attributes of a dataclass, and which aggregates are no longer those of format 6."""
+        """Yield the texts of the attributes of a dataclass, and the aggregates that have changed since format 6."""
         yield from super().parts(value, without)
         if isinstance(value, AggregateCall | OverCall) and version_of_call(value) > 1:
             yield f"version={version_of_call(value)}"

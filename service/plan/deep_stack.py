@@ -1,7 +1,7 @@
-"""A deep stack for what calls itself: queries, plans and expressions are trees, as deep as they were written.
+"""A deep stack for recursive functions: queries, plans and expressions are trees, as deep as they were written.
 
-Python's own limit of a thousand calls is reached by a hundred subqueries. Here a function runs in a thread whose stack
-holds as many calls as the raised limit allows; both are set back behind it.
+A hundred subqueries reach Python's own limit of a thousand calls. Here a function runs in a thread whose stack holds as
+many calls as the raised limit allows; both are restored afterwards.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 STACK = 1 << 29
-"""Bytes of stack; memory is taken only as it is used."""
+"""Bytes of the stack; memory is used only as the stack grows."""
 
 CALLS = 100_000
-"""Calls inside each other: 5 KiB of stack for each, where a call through C takes less than one."""
+"""The limit of nested calls: 5 KiB of stack for each, where a call through C needs less than one."""
 
 _deep = threading.local()
 _changing = threading.Lock()
 
 
 def on_a_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
-    """Return `function`, run on a deep stack; one that such a function calls shares its stack."""
+    """Return `function`, run on a deep stack; nested functions of this kind share its stack."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -57,7 +57,7 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1
 
 
 def duration(milliseconds: int) -> str:
-    """Return a length of time as '1 h 30 min'."""
+    """Return a duration as '1 h 30 min'."""
     if milliseconds < 0:
         return f"-{duration(-milliseconds)}"
     parts = []
@@ -81,7 +81,7 @@ def names(node: Node, positions: Iterable[int]) -> str:
 
 
 def kind(node: Node) -> str:
-    """Return what a node is called: 'window aggregate', 'regular join'."""
+    """Return the name of a node's kind: 'window aggregate', 'regular join'."""
     match node:
         case WindowAggregate():
             return "window aggregate"
@@ -112,7 +112,7 @@ def kind(node: Node) -> str:
 
 
 def headline(node: Node) -> str:
-    """Return a node in one line: what it computes, not what it promises."""
+    """Return a node in one line: what it computes, without its changelog mode and keys."""
     match node:
         case Scan(table=table, fields=columns):
             shown = f"{table.name} ({', '.join(f.name for f in columns)})"
@@ -173,7 +173,7 @@ def headline(node: Node) -> str:
 
 
 def _cache(options: LookupOptions) -> str:
-    """How much of a table the workers remember."""
+    """The size of the cache of a lookup table, in words."""
     if not options.cached:
         return "no cache"
     ends = [
@@ -266,7 +266,7 @@ def stream_shape(node: StreamWindow) -> str:
 
 
 def _firing(firing: Firing | None) -> str:
-    """How often a window answers, if more than once."""
+    """When a window emits its answer, unless it is once at its end."""
     if firing is None:
         return ""
     often = {0: "with every batch"}

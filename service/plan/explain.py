@@ -1,4 +1,4 @@
-"""A job in words: what each step promises, what it keeps and until when, and where rows are exchanged."""
+"""A job in words: the mode and keys of each step, its state and how long it is kept, and the exchanges of rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from service.plan.walk import consumers, fields, in_order, inputs
 
 @dataclass(frozen=True, slots=True)
 class PlanState:
-    """The rows that a step keeps between batches; no bound means that it may grow forever."""
+    """The rows that a step keeps between batches; without a bound they may grow forever."""
 
     keeps: str
     bound: str | None
@@ -33,7 +33,7 @@ class PlanState:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """One relation of the plan. `table` is what it reads, `operators` are the names that metrics have for it."""
+    """One relation of the plan. `table` is the table that it reads, `operators` are their names in metrics."""
 
     id: int
     kind: str
@@ -52,7 +52,7 @@ class StepText:
 
 @dataclass(frozen=True, slots=True)
 class SinkText:
-    """A table that is written. `operators` are the names that metrics have for its net changes."""
+    """A table that is written. `operators` are the names of its net changes in metrics."""
 
     table: str
     format: str
@@ -65,8 +65,8 @@ class SinkText:
 
 @dataclass(frozen=True, slots=True)
 class LevelText:
-    """Operators that stand side by side; `exchanges` say how rows come to them from earlier levels. `states` are the
-    ids under which a checkpoint keeps what they keep, by operator; `waits` say which tables are read after others."""
+    """The operators of a level; `exchanges` describe how rows come to them from earlier levels. `states` are the ids
+    under which a checkpoint stores their state, by operator; `waits` describe which tables are read after others."""
 
     level: int
     exchanges: list[str]
@@ -88,13 +88,13 @@ class Explained:
     warnings: list[Problem] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """For programs: plain values."""
+        """Return plain values, for programs."""
         return asdict(self)
 
 
 @on_a_deep_stack
 def explain(job: Job, *, late_rows: bool = False) -> Explained:
-    """Explain a job as it would be run; raises `validate.PlanErrors` if it would not."""
+    """Explain a job as it would run. Raises `validate.PlanErrors` if it would not."""
     job = normalize(job)
     check(job)
     program, made_for = lower_traced(job, late_rows=late_rows)
@@ -178,7 +178,7 @@ def _exchanges(operator: Operator, names_of: dict[int, str]) -> Iterator[str]:
 
 
 def as_text(explained: Explained, file: str) -> str:
-    """For people: a tree for each sink, the levels, the warnings."""
+    """Return text, for people: a tree for each sink, the levels, the warnings."""
     lines = [f'job "{explained.job}", fingerprint {explained.fingerprint}', ""]
     steps = {s.id: s for s in explained.steps}
     shown: set[int] = set()
@@ -196,7 +196,7 @@ def as_text(explained: Explained, file: str) -> str:
         lines += [f"     state of {name}: {identity}" for name, identity in level.states.items()]
     if explained.late_rows:
         lines.append(
-            "     rows come to windows whole, so that late ones can be shown; without a late topic totals would"
+            "     whole rows go to windows, so that late rows can be stored; without a late topic partial sums would"
         )
     if explained.warnings:
         lines += ["", "warnings"]

@@ -61,7 +61,7 @@ Expression = Column | Literal | Call
 T = TypeVar("T")
 
 FEW = 32
-"""So many terms of one operator stay nested from the left, as they were written."""
+"""The number of terms of one operator up to which they stay nested from the left, as they were written."""
 
 
 def balanced(terms: Sequence[T], join: Callable[[T, T], T]) -> T:
@@ -105,8 +105,8 @@ def deterministic(expression: Expression) -> bool:
 
 
 def repeatable(expression: Expression) -> bool:
-    """Return whether `expression` has the same value for a row in every batch: it neither draws lots nor asks for the
-    time."""
+    """Return whether `expression` has the same value for a row in every batch: it uses neither random numbers nor the
+    clock."""
     match expression:
         case Call(arguments=arguments, template=template, deterministic=own):
             return own and not asks_time(template) and all(repeatable(a) for a in arguments)
@@ -117,25 +117,25 @@ def repeatable(expression: Expression) -> bool:
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DISTINCT FROM")
 
 NEVER_FAIL = {*COMPARISONS, "AND", "OR", "NOT", "IS NULL", "IS TRUE", "IS FALSE", "BETWEEN", "IN"}
-"""The calls that have a value, or NULL, whatever their operands are."""
+"""The calls that have a value, or NULL, for all operands."""
 
 
 def may_fail(expression: Expression) -> bool:
-    """Return whether `expression` may have no value for a row: whatever is more than a comparison may."""
+    """Return whether `expression` may fail for a row: any expression that is more than a comparison may."""
     if not isinstance(expression, Call):
         return False
     return expression.name not in NEVER_FAIL or any(map(may_fail, expression.arguments))
 
 
 WHERE_MET = "WHERE MET"
-"""The name of a value that there is exactly where a condition is met, over the condition and the value."""
+"""The name of a call that returns a value only if a condition is met; its arguments are the condition and the value."""
 
 ENFORCED = "NOT NULL"
-"""The name of a condition that is never false: for a NULL it cannot be computed, which costs the row its place."""
+"""The name of a condition that is never false: for a NULL it fails, which makes the row a dead letter."""
 
 
 def enforces(expression: Expression) -> bool:
-    """Return whether `expression` asks for something that a row must have where it stands, not anywhere before."""
+    """Return whether `expression` is a constraint that a row must meet at this step, and not at any earlier one."""
     match expression:
         case Call(name=name, arguments=arguments):
             return name == ENFORCED or any(enforces(a) for a in arguments)
@@ -178,7 +178,7 @@ def substituted(expression: Expression, inner: tuple[Expression, ...]) -> Expres
 
 
 def describe(expression: Expression) -> str:
-    """Return `expression` for a person, in `explain` and in messages."""
+    """Return `expression` as people read it, in `explain` and in messages."""
     match expression:
         case Column(index, _, name):
             return name or f"${index}"

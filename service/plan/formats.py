@@ -1,5 +1,7 @@
-"""The properties of formats beyond reading and writing, a row each. `service.formats.registry` has their readers and
-writers, `service.sql.options.format_options` their options."""
+"""The properties of formats, a row each.
+
+`service.formats.registry` has their readers and writers, `service.sql.options.format_options` their options.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from service.plan.table import Format
 
 
 class Family(Enum):
-    """The encodings of rows, from which follows which types a format can hold and which schema it has."""
+    """The encodings of rows, which determine the types that a format can hold and its kind of schema."""
 
     JSON = "json"
     CSV = "csv"
@@ -58,5 +60,5 @@ TRAITS: Mapping[str, FormatTraits] = {
 
 
 def traits(form: Format) -> FormatTraits:
-    """Return what sets a format apart."""
+    """Return the properties of a format."""
     return TRAITS[form.kind]

@@ -17,13 +17,13 @@ OPERATORS = "operators"
 """The small file of a checkpoint that holds them."""
 
 _SIDES = {"left": 0, "right": 1}
-"""Tables of an operator with two inputs that begin with one of these words keep rows of that input."""
+"""The first words of the names of tables that keep rows of one input, of an operator with two."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTable:
-    """A table of an operator. `shown` are the names of its columns for people; `key` are the columns by which rows come
-    to the operator, as far as the table has them, under these names."""
+    """A table of an operator. `shown` are the names of its columns for people. `key` are the columns by which rows are
+    distributed to the operator, as far as the table has them, under these names."""
 
     spec: TraceSpec
     shown: Mapping[str, str]
@@ -32,7 +32,7 @@ class KeptTable:
 
 @dataclass(frozen=True, slots=True)
 class KeptOperator:
-    """An operator with state: what its state is kept under, and what `explain` and metrics call it."""
+    """An operator with state: the identity under which the state is stored, and its name in `explain` and metrics."""
 
     identity: str
     name: str
@@ -42,7 +42,7 @@ class KeptOperator:
 
     @property
     def short(self) -> str:
-        """Its kind and the first of the digits that say what it means: the same after a change of what is around it."""
+        """Its kind and the first digits of its identity: the same after a change of other parts of the query."""
         return short_identity(self.identity)
 
     def to_json(self) -> dict[str, Any]:
@@ -52,21 +52,21 @@ class KeptOperator:
             "name": self.name,
             "level": self.level,
             "order": None if self.order is None else list(self.order),
-            "tables": {name: _told(table) for name, table in self.tables.items()},
+            "tables": {name: _to_json(table) for name, table in self.tables.items()},
         }
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> KeptOperator:
+    def from_json(stored: Mapping[str, Any]) -> KeptOperator:
         """Read what `to_json` wrote."""
-        order = told["order"]
-        tables = {name: _table(each) for name, each in told["tables"].items()}
+        order = stored["order"]
+        tables = {name: _table(each) for name, each in stored["tables"].items()}
         return KeptOperator(
-            told["identity"], told["name"], told["level"], None if order is None else tuple(order), tables
+            stored["identity"], stored["name"], stored["level"], None if order is None else tuple(order), tables
         )
 
 
 def short_identity(identity: str) -> str:
-    """Return an identity with six of its digits, and its number among equal ones."""
+    """Return the first six digits of an identity, and its number among equal ones."""
     kind, digest, *number = identity.rsplit("-", 2) if identity.count("-") > 1 else identity.split("-")
     return "-".join([kind, digest[:6], *number])
 
@@ -102,7 +102,7 @@ def _kept(operator: Operator, name: str, spec: TraceSpec) -> KeptTable:
     return KeptTable(spec, shown, groups or key)
 
 
-def _told(table: KeptTable) -> dict[str, Any]:
+def _to_json(table: KeptTable) -> dict[str, Any]:
     spec = table.spec
     return {
         "schema": base64.b64encode(spec.schema.serialize().to_pybytes()).decode(),
@@ -116,14 +116,14 @@ def _told(table: KeptTable) -> dict[str, Any]:
     }
 
 
-def _table(told: Mapping[str, Any]) -> KeptTable:
-    key = told["key"]
+def _table(stored: Mapping[str, Any]) -> KeptTable:
+    key = stored["key"]
     spec = TraceSpec(
-        schema=pa.ipc.read_schema(pa.BufferReader(base64.b64decode(told["schema"]))),
-        kind=TableKind(told["kind"]),
-        timestamp=told["timestamp"],
+        schema=pa.ipc.read_schema(pa.BufferReader(base64.b64decode(stored["schema"]))),
+        kind=TableKind(stored["kind"]),
+        timestamp=stored["timestamp"],
         key=None if key is None else tuple(key),
-        key_is_hash=told["key_is_hash"],
-        placing=told["placing"],
+        key_is_hash=stored["key_is_hash"],
+        placing=stored["placing"],
     )
-    return KeptTable(spec, told["shown"], tuple(told["known_by"]))
+    return KeptTable(spec, stored["shown"], tuple(stored["known_by"]))

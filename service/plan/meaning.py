@@ -6,7 +6,7 @@ number: an operator of another query that has the same identity keeps the same s
 no part of it, only whether they do: state that may expire notes when each row was written. Nor is how DuckDB computes
 it: functions, aggregates and kernels have versions, raised where a mend gives other answers than those in state.
 
-State is kept under the identity that its operator had when it was first written, so that identities may be told
+State is kept under the identity that its operator had when it was first written, so that identities may be written
 otherwise later: `formerly` is what an operator was called in checkpoints of format 6.
 """
 
@@ -27,16 +27,16 @@ from service.plan.versions import versions_in
 from service.plan.walk import in_order, inputs, with_inputs
 
 TTLS = ("ttl", "left_ttl", "right_ttl")
-"""The attributes of nodes that say how long rows live."""
+"""The attributes of nodes that hold a time to live."""
 
 
 ADDED = "added rows only"
-"""What the `changes` of a table are that is written without updates."""
+"""The `changes` of a table that is written without updates."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceMeaning:
-    """A table whose offsets Spark keeps, by its position among the sources; `id` is that of the program's source."""
+    """A table whose offsets Spark stores, by its position among the sources; `id` is that of the program's source."""
 
     table: str
     connector: str
@@ -97,25 +97,25 @@ class Meaning:
     formerly: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a checkpoint remembers, as JSON values."""
-        told = asdict(self)
-        del told["formerly"]
-        for operator in told["operators"]:
+        """Return the record for a checkpoint, as JSON values."""
+        stored = asdict(self)
+        del stored["formerly"]
+        for operator in stored["operators"]:
             del operator["text"], operator["texts"], operator["formerly"]
-        return told
+        return stored
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> Meaning:
+    def from_json(stored: Mapping[str, Any]) -> Meaning:
         """Return what `to_json` wrote."""
         return Meaning(
-            query=told["query"],
-            zone=told["zone"],
-            levels=told["levels"],
+            query=stored["query"],
+            zone=stored["zone"],
+            levels=stored["levels"],
             sources=tuple(
                 SourceMeaning(**{"id": position, **s, "topics": tuple(s["topics"])})
-                for position, s in enumerate(told["sources"])
+                for position, s in enumerate(stored["sources"])
             ),
-            outputs=tuple(OutputMeaning(**{**o, "topics": tuple(o["topics"])}) for o in told["outputs"]),
+            outputs=tuple(OutputMeaning(**{**o, "topics": tuple(o["topics"])}) for o in stored["outputs"]),
             operators=tuple(
                 OperatorMeaning(
                     **{
@@ -124,18 +124,20 @@ class Meaning:
                         "steps": tuple((kind, step) for kind, step in o["steps"]),
                     }
                 )
-                for o in told["operators"]
+                for o in stored["operators"]
             ),
-            used_ids=told.get("used_ids", len(told["sources"])),
+            used_ids=stored.get("used_ids", len(stored["sources"])),
         )
 
 
-def told_now(known: Meaning, now: Meaning) -> Meaning:
-    """Return what a checkpoint remembers in the words of today, for a query that means `now`: a query or an operator
-    that was remembered in the words of format 6 is the one that would have been called so."""
+def in_current_form(known: Meaning, now: Meaning) -> Meaning:
+    """Return the record of a checkpoint in its current form, for a query that means `now`.
+
+    A query or an operator that was stored in format 6 is the one that has that name in it.
+    """
     formerly = {each.formerly: each for each in now.operators}
 
-    def told(operator: OperatorMeaning) -> OperatorMeaning:
+    def current(operator: OperatorMeaning) -> OperatorMeaning:
         if operator.kept_as:
             return operator
         same = formerly.get(operator.identity)
@@ -144,7 +146,7 @@ def told_now(known: Meaning, now: Meaning) -> Meaning:
         return replace(operator, kept_as=operator.identity, tables={})
 
     query = now.query if known.query == now.formerly else known.query
-    return replace(known, query=query, operators=tuple(map(told, known.operators)))
+    return replace(known, query=query, operators=tuple(map(current, known.operators)))
 
 
 class Computed(NamedTuple):
@@ -167,7 +169,7 @@ class Identity(NamedTuple):
 
 
 class Lineage:
-    """The meaning of each step of a job, together with all that feeds it."""
+    """The meaning of each step of a job, together with all its inputs."""
 
     def __init__(self, job: Job) -> None:
         self._zone = job.zone
@@ -197,7 +199,7 @@ class Lineage:
         return found if count == 1 else f"{found}-{count}"
 
     def operator(self, of: Node | Sink, identity: Identity, name: str, computed: Computed) -> OperatorMeaning:
-        """Return what is remembered of such an operator, whose identity and name are known."""
+        """Return the record of an operator whose identity and name are known."""
         below = [node for node in in_order([of]) if node is not of]
         digests = [_digest(headline(self._timeless[id(node)])) for node in below]
         versions = {name: version for each in (*below, of) for name, version in versions_in(each).items()}
@@ -220,33 +222,33 @@ class Lineage:
         )
 
     def _fed(self, of: Node | Sink) -> Node | Sink:
-        """A step that is fed by nodes without lengths of TTLs."""
+        """A step whose inputs have no lengths of TTLs."""
         return replace(of, input=self._timeless[id(of.input)]) if isinstance(of, Sink) else self._timeless[id(of)]
 
 
 def _timeless(node: Node) -> Node:
-    """`node` with every TTL that it has as short as can be."""
+    """`node` with every TTL replaced by the shortest one."""
     lasting = {name: 1 for name in TTLS if getattr(node, name, 0) > 0}
     return replace(node, **lasting) if lasting else node  # type: ignore[arg-type]
 
 
 def source_meaning(table: Table, id_: int) -> SourceMeaning:
-    """Return what is remembered of a table that is read; which topics match a pattern, is remembered elsewhere."""
+    """Return the record of a table that is read. The topics that match a pattern are stored elsewhere."""
     connector = table.connector
     topics = connector.topics or tuple(filter(None, [connector.topic_pattern]))
     return SourceMeaning(table.name, connector.kind, topics, id_)
 
 
 def output_meaning(table: Table, columns: Sequence[int], key: Iterable[int] | None, *, append: bool) -> OutputMeaning:
-    """Return what is remembered of a table that is written, whose rows have `columns` and are told apart by `key`."""
-    told = None if key is None else [table.columns[columns[position]].name for position in key]
+    """Return the record of a table that is written, whose rows have `columns` and the key `key`."""
+    names = None if key is None else [table.columns[columns[position]].name for position in key]
     return OutputMeaning(
         table=table.name,
         connector=table.connector.kind,
         topics=table.connector.topics,
         form={
             "key": ", ".join(f"{table.columns[k].name} {_type(table.columns[k].type)}" for k in table.key),
-            "what tells rows apart": "nothing" if told is None else ", ".join(told),
+            "what tells rows apart": "nothing" if names is None else ", ".join(names),
             "changes": ADDED if append else "updates",
             **_formats(table.connector),
         },
@@ -254,7 +256,7 @@ def output_meaning(table: Table, columns: Sequence[int], key: Iterable[int] | No
 
 
 def _type(type_: DataType) -> str:
-    """A type in the words of the first checkpoints."""
+    """A type as the first checkpoints wrote it."""
     return TextOfFormat6().of(type_)
 
 

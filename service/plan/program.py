@@ -115,7 +115,7 @@ def discarding(program: Program) -> Program:
     return replace(program, outputs=outputs)
 
 
-def starts_told(program: Program) -> list[int]:
+def starts_in_plan(program: Program) -> list[int]:
     """Return the positions of the sources of which the plan of a batch tells where it begins: those to which partitions
     may come, and all where there is no state, since a batch without rows leaves no plan then."""
     return [

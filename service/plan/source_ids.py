@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from service.plan.meaning import Meaning, SourceMeaning, told_now
+from service.plan.meaning import Meaning, SourceMeaning, in_current_form
 from service.plan.program import Edge, Program
 
 
@@ -40,7 +40,9 @@ def ids_after(program: Program, known: Meaning) -> Ids:
         else:
             found[each.id] = used
             used += 1
-    kept_as = {o.identity: o.kept_as for o in told_now(known, program.meaning).operators if o.kept_as != o.identity}
+    kept_as = {
+        o.identity: o.kept_as for o in in_current_form(known, program.meaning).operators if o.kept_as != o.identity
+    }
     return Ids(found | {output.id: used + place for place, output in enumerate(program.outputs)}, used, kept_as)
 
 

@@ -78,7 +78,10 @@ def kept(node: Node) -> tuple[Kept, ...]:
             pads_right = node.kind in (JoinKind.RIGHT, JoinKind.FULL)
             pads_left = node.kind in (JoinKind.LEFT, JoinKind.FULL) or not shows_right(node)
             left = _joined_rows("left", node.left, node.left_keys, counted=pads_left)
-            right = _joined_rows("right", node.right, node.right_keys, counted=pads_right)
+            if node.residual is None and not shows_right(node):
+                right = _counted_rows(node.right, node.right_keys)
+            else:
+                right = _joined_rows("right", node.right, node.right_keys, counted=pads_right)
             return (Kept(left, _ttl(node.left_ttl)), Kept(right, _ttl(node.right_ttl)))
         case IntervalJoin():
             # A left row at t meets right rows from t - upper to t - lower; the latest of them decides how long.
@@ -115,8 +118,15 @@ def _joined_rows(side: str, node: Node, key: tuple[int, ...], *, counted: bool) 
     return f"{rows}{', equal ones once' if mode(node) is Mode.RETRACT or counted else ''}{matches}"
 
 
+def _counted_rows(node: Node, key: tuple[int, ...]) -> str:
+    """What a semi, anti or mark join keeps of the right input if it asks nothing but the key of its rows."""
+    return f"how many right rows each ({names(node, key)}) has" if key else "how many right rows there are"
+
+
 def _met(node: TemporalJoin | LookupJoin) -> Kept:
-    return Kept(f"left rows by ({names(node.left, node.left_keys)}) and what they have met", _ttl(node.ttl))
+    return Kept(
+        f"left rows by ({names(node.left, node.left_keys)}) and the rows that they have matched", _ttl(node.ttl)
+    )
 
 
 def _versions(node: TemporalJoin) -> tuple[Kept, ...]:

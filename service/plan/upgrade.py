@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from service.plan.meaning import ADDED, Meaning, OperatorMeaning, OutputMeaning, SourceMeaning, told_now
+from service.plan.meaning import ADDED, Meaning, OperatorMeaning, OutputMeaning, SourceMeaning, in_current_form
 
 
 class Fate(Enum):
@@ -39,8 +39,8 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Upgrade:
     """From one query to another. `notes` tell what else changes, `obstacles` why the checkpoint cannot be taken over at
-    all, `lacking` what it lacks and reading again may fill, both apart from what the verdicts say. `other_sources` says
-    that not the same sources are read, so that the log of batches has another form."""
+    all, `lacking` what it lacks and reading again may backfill, both apart from what the verdicts say. `other_sources`
+    says that not the same sources are read, so that the log of batches has another form."""
 
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
@@ -51,11 +51,11 @@ class Upgrade:
     @property
     def refusals(self) -> tuple[str, ...]:
         """Everything that stands in the way; empty where the new query goes on."""
-        return (*self.obstacles, *self.to_fill)
+        return (*self.obstacles, *self.to_backfill)
 
     @property
-    def to_fill(self) -> tuple[str, ...]:
-        """Everything that stands in the way and that reading again may fill."""
+    def to_backfill(self) -> tuple[str, ...]:
+        """Everything that stands in the way and that reading again may backfill."""
         lost = (str(each) for each in self.verdicts if each.fate in (Fate.NEW, Fate.LOST))
         return (*self.lacking, *lost)
 
@@ -67,11 +67,11 @@ class Upgrade:
 def upgrade(known: Meaning, now: Meaning) -> Upgrade:
     """Compare the query that a checkpoint was written by with the one that is to go on, whose sources have the ids that
     `service.plan.source_ids` gives them."""
-    known = told_now(known, now)
+    known = in_current_form(known, now)
     written = _outputs(known.outputs, now.outputs)
     lacking = written.lacking
     if now.levels and not known.levels:
-        lacking.append("rows met nowhere before, and meet by a key now: the checkpoint has no state for that")
+        lacking.append("rows were not distributed by a key before, and are now: the checkpoint has no state for that")
     read = _sources(known.sources, now.sources)
     return Upgrade(
         verdicts=tuple(_verdicts(known, now)),
@@ -122,21 +122,21 @@ def _differences(was: OperatorMeaning, is_: OperatorMeaning, zone_before: str, z
     elif was.spec != is_.spec:
         found.append("it computes or keeps something else: other keys, calls, conditions, columns or types")
     tables = sorted(t for t in was.tables.keys() & is_.tables.keys() if was.tables[t] != is_.tables[t])
-    found += [f"table {t} is declared otherwise (columns, key, watermark, topics or format)" for t in tables]
+    found += [f"table {t} is declared differently (columns, key, watermark, topics or format)" for t in tables]
     known = {digest for _, digest in was.steps}
     added = [is_.texts.get(digest, kind) for kind, digest in is_.steps if digest not in known]
     still = {digest for _, digest in is_.steps}
     removed = [kind for kind, digest in was.steps if digest not in still]
     if added:
-        found.append(f"it is fed by what did not feed it before: {', '.join(dict.fromkeys(added))}")
+        found.append(f"it has new inputs: {', '.join(dict.fromkeys(added))}")
     if removed:
-        found.append(f"what fed it does no more: {', '.join(dict.fromkeys(removed))}")
+        found.append(f"it has lost inputs: {', '.join(dict.fromkeys(removed))}")
     found += _raised(was, is_, sure=not found)
     if zone_before != zone:
         found.append(f"the time zone was {zone_before} and is {zone}")
     if (was.level, was.placing) != (is_.level, is_.placing):
-        found.append("its rows are spread by other columns")
-    return found or ["what feeds it is computed otherwise"]
+        found.append("its rows are distributed by other columns")
+    return found or ["its input is computed differently"]
 
 
 def _raised(was: OperatorMeaning, is_: OperatorMeaning, *, sure: bool) -> Iterable[str]:
@@ -173,11 +173,11 @@ def _sources(known: tuple[SourceMeaning, ...], now: tuple[SourceMeaning, ...]) -
     whole = {each.table for each in known} & {each.table for each in now}
     notes = [
         f"table {_source(each)} is read from the next batch on, from where 'scan.startup.mode' says; `tailrace upgrade"
-        " --from` reads it for what it fills"
+        " --from` reads it for what it backfills"
         for each in added
         if each.table not in whole
     ]
-    notes += [f"table {_source(each)} is read no more" for each in gone if each.table not in whole]
+    notes += [f"table {_source(each)} is no longer read" for each in gone if each.table not in whole]
     return _Read(obstacles, notes)
 
 
@@ -205,16 +205,18 @@ def _outputs(known: tuple[OutputMeaning, ...], now: tuple[OutputMeaning, ...]) -
         was = [each for each in known if each.table == table]
         is_ = [each for each in now if each.table == table]
         if not was and all(each.form.get("changes") == ADDED for each in is_):
-            notes.append(f"table {table} is written from the next batch on; `tailrace upgrade --from` fills it before")
+            notes.append(
+                f"table {table} is written from the next batch on; `tailrace upgrade --from` backfills it before"
+            )
             continue
         if not was:
-            lacking.append(f"table {table} is written now and was not before: it would lack what came before")
+            lacking.append(f"table {table} is newly written: it would lack all earlier rows")
             continue
         differences = {text: None for each in is_ if each not in was for text in _changed(was[0], each)}
         if differences:
-            obstacles.append(f"table {table} is written otherwise than before: {'; '.join(differences)}")
+            obstacles.append(f"table {table} is written differently than before: {'; '.join(differences)}")
     gone = dict.fromkeys(each.table for each in known if each.table not in {each.table for each in now})
-    notes += [f"table {table} is written no more; what its topic holds stays" for table in gone]
+    notes += [f"table {table} is no longer written; its topic keeps its records" for table in gone]
     return _Written(obstacles, lacking, notes)
 
 

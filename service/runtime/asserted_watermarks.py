@@ -1,4 +1,4 @@
-"""The watermarks that rows assert as they enter: what WATERMARK FOR ... AS ... says of the rows of a block."""
+"""The watermarks of rows where they enter: the values of WATERMARK FOR ... AS ... for the rows of a block."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ class AssertedWatermarks:
         self._sql = sql
 
     def of(self, blocks: Sequence[pa.Table]) -> list[int]:
-        """Return the highest watermark that the rows of each block assert, in milliseconds: MIN_TIME for none.
-
-        A row without a time asserts nothing.
-        """
+        """Return the highest watermark of the rows of each block, in milliseconds: MIN_TIME if there is none. A row
+        without a time has none."""
         asserted: list[int | None] = [None] * len(blocks)
         places = [i for i, rows in enumerate(blocks) if rows.num_rows]
         if self._source.watermark is None or not places:
@@ -38,13 +36,13 @@ class AssertedWatermarks:
             for place, found in zip(places, self._each(pa.table({name: highest})), strict=True):
                 asserted[place] = found
         for place in places:
-            if asserted[place] is None:  # so it is, too, where the highest value is out of the range of times
+            if asserted[place] is None:  # This also covers a highest value that is out of the range of times.
                 each, _ = without_dead_rows(blocks[place], self._highest)
                 asserted[place] = max((found for found in each if found is not None), default=None)
         return [MIN_TIME if found is None else found for found in asserted]
 
     def _each(self, rows: pa.Table) -> Sequence[int | None]:
-        """The watermark that each row asserts."""
+        """The watermark of each row."""
         found, failed = without_dead_rows(rows, self._read_watermarks)
         return [None] * rows.num_rows if failed else [each for part in found for each in part]
 

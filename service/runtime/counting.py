@@ -1,4 +1,4 @@
-"""Count what operators and clocks of a task did, under the names of `observability.metrics.catalogue`."""
+"""Counters of the operators and clocks of a task, under the names of `observability.metrics.catalogue`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.runtime.watermarks import SourceChannel, WatermarkTracker
 
 
 def count_changes(metrics: TaskMetrics, metric: str, changes: pa.Table, **labels: str) -> None:
-    """Count the rows that are added and those that are taken back, by their weights."""
+    """Count the inserted and the retracted rows, by their weights."""
     if not changes.num_rows:
         return
     net = pc.sum(changes[WEIGHT]).as_py()

@@ -1,7 +1,7 @@
-"""Finds the rows that cannot be computed: a row that makes a block fail costs that row, not the block and not the job.
+"""Finds the rows that cannot be computed, so that such a row costs neither its block nor the job.
 
-Errors that are known of (a failed CAST, text that is no JSON) are told row by row where they arise. This is for all
-others: the block is halved until the rows are found that cannot be computed, whatever the reason.
+Expected errors (a failed CAST, text that is no JSON) are found row by row where they arise. This is for all others: the
+block is halved until the rows are found that cannot be computed, whatever the reason.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from operators.kernel import Step
 from service.schema_registry.errors import RegistryFailure
 
 OF_THE_MACHINE = (OSError, duckdb.IOException, RegistryFailure)
-"""What no row is to blame for: a disk that is full, a folder that is gone, a schema registry that does not answer. The
-batch is done again."""
+"""Errors that no row causes: a full disk, a missing folder, a schema registry that does not answer. The batch is
+repeated."""
 
 Answer = TypeVar("Answer")
 
 
 class DeadRow(NamedTuple):
-    """A row, as a block of its own, that cannot be computed, and why."""
+    """A row that cannot be computed, as a block of its own, and the reason."""
 
     row: pa.Table
     reason: str
 
 
 def middle(rows: pa.Table) -> int:
-    """Return where a block of two rows or more is halved."""
+    """Return the place at which a block of two rows or more is halved."""
     half: int = rows.num_rows // 2
     return half
 
@@ -40,9 +40,9 @@ def middle(rows: pa.Table) -> int:
 def without_dead_rows(
     rows: pa.Table, compute: Callable[[pa.Table], Answer], cut: Callable[[pa.Table], int] = middle
 ) -> tuple[list[Answer], list[DeadRow]]:
-    """Return what `compute` answers to `rows`, in one piece or in several in the order of the rows, and the dead rows.
+    """Return the answer of `compute` to `rows`, in one piece or in several in the order of the rows, and the dead rows.
 
-    `compute` must answer to two blocks of rows as to both in one, at least where `cut` parts them.
+    `compute` must give the same rows for a block as for its two parts, at least at the places where `cut` divides it.
     """
     try:
         return [compute(rows)], []
@@ -60,13 +60,13 @@ def without_dead_rows(
 
 
 def block_of(found: list[DeadRow]) -> pa.Table:
-    """Return dead rows, one at least, as an operator gives them: with a column `_reason`."""
+    """Return dead rows, at least one, in the form that an operator emits: with a column `_reason`."""
     rows = pa.concat_tables([each.row for each in found])
     return rows.append_column("_reason", pa.array([each.reason for each in found], pa.string()))
 
 
 def with_dead_rows(step: Step, found: list[DeadRow]) -> Step:
-    """Return the step of an operator with one input, with those found among its dead rows."""
+    """Return the step of an operator with one input; its dead rows include those that fail as a block."""
     if not found:
         return step
     rows = block_of(found)

@@ -22,7 +22,7 @@ class BlockDecoder:
         self._sql = sql
 
     def decode(self, blocks: Sequence[pa.Table]) -> list[Decoded]:
-        """Decode blocks of records as one where that tells which rows are of which block."""
+        """Decode blocks of records together, if the result tells which rows came from which block."""
         if len(blocks) == 1:
             return [self._decode_alone(blocks[0])]
         try:
@@ -42,7 +42,7 @@ class BlockDecoder:
         ]
 
     def _decode_alone(self, records: pa.Table) -> Decoded:
-        """The rows of a block of records; a record with which the decoder cannot cope is a dead letter like others."""
+        """The rows of a block of records; a record that makes the decoder fail is a dead letter like others."""
         found, failed = without_dead_rows(records, lambda block: self._decoder.decode(block, self._sql))
         if len(found) == 1 and not failed:
             return found[0]

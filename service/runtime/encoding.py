@@ -1,7 +1,7 @@
-"""Encodes the changes of an output: a row that its format cannot hold is a dead letter, and the others go on.
+"""Encoding of the changes of an output: a row that its format cannot hold is a dead letter, and the others are written.
 
-The rows of an output are those that can be encoded: an update to one that cannot be is a delete of the row before it,
-an update from one an insert of the row behind it. What decides is the row alone, so a replay decides alike.
+An update to a row that cannot be encoded is written as a delete of the previous row, an update from one as an insert of
+the new row. This depends on the row alone, so a replay writes the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from service.runtime.dead_rows import block_of, middle, without_dead_rows
 
 
 class EncodedBlock(NamedTuple):
-    """Records (formats.contract.OUT), and the changes that could not be encoded, with a `_reason`; None where there are
+    """Records (formats.contract.OUT), and the changes that could not be encoded, with a `_reason`; None if there are
     none."""
 
     records: pa.Table
@@ -27,7 +27,7 @@ class EncodedBlock(NamedTuple):
 
 
 def encode_changes(changes: pa.Table, encoder: Encoder, sql: Sql) -> EncodedBlock:
-    """Encode the net changes of an output. Raises what is no fault of a row: a registry that does not answer."""
+    """Encode the net changes of an output. Raises errors that no row causes: a registry that does not answer."""
     dead: list[pa.Table] = []
     found, failed = without_dead_rows(changes, lambda rows: _encodable(rows, encoder, sql), _between_updates)
     records = [OUT.empty_table()]
@@ -40,14 +40,14 @@ def encode_changes(changes: pa.Table, encoder: Encoder, sql: Sql) -> EncodedBloc
 
 
 def _between_updates(changes: pa.Table) -> int:
-    """Return about the middle, but not between the two rows of an update unless they are all there is."""
+    """Return a place near the middle, but not between the two rows of an update unless there is no other."""
     half = middle(changes)
     open_end = changes[WEIGHT][half - 1].as_py() < 0 and half + 1 < changes.num_rows
     return half + 1 if open_end else half
 
 
 def _encodable(rows: pa.Table, encoder: Encoder, sql: Sql) -> EncodedBlock:
-    """Encode the rows but those that the encoder names: once more for each check that names some."""
+    """Encode the rows except those that the encoder rejects: one more attempt for each check that rejects some."""
     dead: list[pa.Table] = []
     while True:
         try:

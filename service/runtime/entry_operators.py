@@ -25,8 +25,8 @@ from service.runtime.topology import Topology
 
 
 class Produced(NamedTuple):
-    """The product of level 0 from a run: `parts` for shards (exchange, shard, rows), rows for `outputs`, and `dead`
-    rows, by operator."""
+    """The output of level 0 for a run: `parts` for shards (exchange, shard, rows), rows for `outputs`, and `dead` rows,
+    by operator."""
 
     parts: list[tuple[int, int, pa.Table]]
     outputs: list[tuple[int, pa.Table]]
@@ -70,7 +70,8 @@ class EntryOperators:
         self._operators = [o for o in topology.operators_at(0) if source.id in topology.sources_of(o.id)]
 
     def run(self, blocks: Sequence[pa.Table], now: int, metrics: TaskMetrics, *, at_once: bool) -> list[Produced]:
-        """Return the result for each of `blocks`, the rows of a run each; `at_once` for blocks that are small."""
+        """Return the result for each of `blocks`, the rows of one run each; `at_once` computes small blocks
+        together."""
         if at_once:
             return self._run_together(blocks, now, metrics)
         return [self._run(rows, now, metrics) for rows in blocks]

@@ -1,7 +1,7 @@
 """Envelopes: how blocks and clocks travel between the levels of a program.
 
-An envelope is one row of an exchange. It is addressed to a shard of a level; a level hands envelopes that are
-addressed to a later one on, untouched.
+An envelope is one row of an exchange, addressed to a shard of a level. A level passes on envelopes for later levels
+unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from operators.pieces import pieces
 from operators.state.block import stream_of
 
 EGRESS = 2**31 - 1
-"""The level of what leaves the program: output changes, late and dead rows, task metrics."""
+"""The level of everything that leaves the program: output changes, late and dead rows, task metrics."""
 
 
 class Kind(IntEnum):
@@ -85,7 +85,8 @@ def batch_of(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
 
 
 _TOGETHER = 256, 32 << 20
-"""Envelopes of a record batch, and bytes of their payloads: few batches, none of which needs much memory at once."""
+"""The limits of a record batch, in envelopes and in bytes of payload: few batches, each of which needs little
+memory."""
 
 
 def blocks_of(envelopes: Iterator[Envelope]) -> Iterator[pa.RecordBatch]:
@@ -138,7 +139,7 @@ def unpack(payload: bytes) -> pa.Table:
 
 
 def table_of(envelope: Envelope) -> pa.Table:
-    """Return the rows that an envelope carries, read in place, also where they are in a file."""
+    """Return the rows that an envelope carries, read in place, also from a file."""
     if not envelope.file:
         return unpack(envelope.payload)
     with pa.memory_map(envelope.file) as mapped:

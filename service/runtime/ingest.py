@@ -1,4 +1,5 @@
-"""Level 0: what one task does with the records of its Kafka partitions in one batch."""
+"""Level 0: a task decodes the records of its Kafka partitions in one batch, and runs the operators before the first
+exchange."""
 
 from __future__ import annotations
 
@@ -26,15 +27,15 @@ from service.runtime.watermarks import SourceChannel, channel_name
 
 
 class BadInput(Exception):
-    """A record that cannot be decoded, in a table whose 'tailrace.bad-input' is 'fail'."""
+    """A record that cannot be decoded, of a table with 'tailrace.bad-input' = 'fail'."""
 
 
 RUN_ROWS = 200_000
-"""Records of one partition that are computed at a time, where nobody says how many."""
+"""The number of a partition's records that are computed at a time, unless the caller sets another."""
 
 
 class _Taken(NamedTuple):
-    """What was made of a run of records, and the watermark (milliseconds) that its rows assert."""
+    """The rows of a run of records, and the watermark (milliseconds) that they assert."""
 
     changes: pa.Table
     dead: pa.Table
@@ -42,7 +43,7 @@ class _Taken(NamedTuple):
 
 
 class _Channel:
-    """A Kafka partition in this batch: what it has given so far. `parts` are by exchange and shard."""
+    """A Kafka partition in this batch, and what has come from it so far. `parts` are by exchange and shard."""
 
     def __init__(self, place: SourceChannel, topology: Topology, shards: int) -> None:
         self.place = place
@@ -60,7 +61,7 @@ class _Channel:
         self._count += records.num_rows
 
     def clock(self) -> PartitionClock:
-        """How far its time has come, and the digest of what was read."""
+        """The partition's watermark, and the digest of its records."""
         assert self._offsets is not None
         source_range = digest_range(self.name, *self._offsets, self._count)
         return PartitionClock(self.place.topic, self.place.partition, self.watermark, source_range)
@@ -108,8 +109,11 @@ class Ingest:
         self._rows = rows
 
     def run(self, blocks: Iterable[pa.Table], now: int) -> Iterator[Envelope]:
-        """Yield the envelopes of one task. `blocks` are records (contract.RECORD) of one partition after another, each
-        in offset order; what leaves for a partition does not depend on which others there are."""
+        """Yield the envelopes of one task.
+
+        `blocks` are records (contract.RECORD) of one partition after another, each in offset order. The envelopes of a
+        partition do not depend on which other partitions the task reads.
+        """
         metrics = TaskMetrics()
         channel: _Channel | None = None
         clocks: list[PartitionClock] = []
@@ -117,7 +121,7 @@ class Ingest:
             found = self._taken_in(group, metrics)
             with metrics.timed("ingest_operators"):
                 changes = [taken.changes for taken in found]
-                # The size of a run alone says how it is computed: a replay does the same.
+                # The size of a run alone determines how it is computed, so a replay computes it the same way.
                 small = all(run.records.num_rows < TOGETHER for run in group)
                 computed = self._operators.run(changes, now, metrics, at_once=small)
             for run, taken, produced in zip(group, found, computed, strict=True):
@@ -132,7 +136,7 @@ class Ingest:
                     yield from self._leave_dead_records(taken.dead, channel, now)
                 channel.watermark = max(channel.watermark, taken.watermark)
                 yield from self._hand_on(produced, channel, now)
-            # The memory of records is given back before more of them are waited for.
+            # The memory of these records is freed before the task waits for more.
             del group, found, changes, computed, run, taken, produced
         if channel is None:
             return
@@ -142,7 +146,7 @@ class Ingest:
         yield self._leave(Kind.METRICS, self._source.id, channel, now, metrics.to_json())
 
     def _close(self, channel: _Channel, now: int, metrics: TaskMetrics) -> Iterator[Envelope]:
-        """What a partition gave in all."""
+        """The envelopes of a whole partition."""
         for address, (exchange, by_shard) in enumerate(zip(self._topology.exchanges, channel.parts, strict=True)):
             for shard, tables in enumerate(by_shard):
                 for payload in packed(_drained(tables)):
@@ -151,7 +155,7 @@ class Ingest:
         yield self._leave(Kind.OFFSETS, self._source.id, channel, now, channel.clock().source_range)
 
     def _tell(self, clocks: Sequence[PartitionClock], channel: _Channel, now: int) -> Iterator[Envelope]:
-        """How far the time of all partitions has come, once to each shard; as if the last of them said it."""
+        """The watermarks of all partitions, once to each shard, in the channel of the last partition."""
         payload, watermark = to_bytes(clocks), newest(clocks)
         for level in self._topology.levels_heard_by(self._source.id):
             for shard in range(self._layout.shards):
@@ -174,7 +178,8 @@ class Ingest:
         return [_Taken(each.changes, each.dead, w) for each, w in zip(decoded, watermarks, strict=True)]
 
     def _leave_dead_records(self, dead: pa.Table, channel: _Channel, now: int) -> Iterator[Envelope]:
-        """What the table's 'tailrace.bad-input' says: to the dead-letter topic, only counted, or the end of the job."""
+        """Treat dead records as the table's 'tailrace.bad-input' says: send them to the dead-letter topic, only count
+        them, or end the job."""
         table = self._source.table
         match table.connector.bad_input:
             case "skip":
@@ -186,7 +191,7 @@ class Ingest:
                 yield from self._leave_rows(Kind.DEAD_RECORDS, self._source.id, channel, now, dead)
 
     def _hand_on(self, produced: Produced, channel: _Channel, now: int) -> Iterator[Envelope]:
-        """Keep what goes to shards until the partition has been read; the rest leaves."""
+        """Keep the rows for shards until the partition has been read; send the others at once."""
         for address, shard, part in produced.parts:
             channel.parts[address][shard].append(part)
         for operator, rows in produced.dead:
@@ -195,7 +200,7 @@ class Ingest:
             yield from self._leave_rows(Kind.OUTPUT, output, channel, now, rows)
 
     def _within_limit(self, run: Run) -> pa.Table:
-        """The records of a run ahead of the end of a bounded source: its first ones, as they are in offset order."""
+        """The records of a run before the end of a bounded source: its first ones, since they are in offset order."""
         limit = self._limits.get(channel_name(self._source.id, run.topic, run.partition)) if self._limits else None
         if limit is None or run.records["offset"][-1].as_py() < limit:
             return run.records
@@ -206,7 +211,7 @@ class Ingest:
             yield self._leave(kind, address, channel, now, payload)
 
     def _leave(self, kind: Kind, address: int, channel: _Channel, now: int, payload: bytes) -> Envelope:
-        """To the sink: one channel always through the same task, so that its rows keep their order."""
+        """An envelope to the sink: all of one channel go through the same task, so that its rows keep their order."""
         shard = channel.place.partition % self._layout.shards
         return channel.envelope(shard, EGRESS, kind, address, now, payload=payload)
 

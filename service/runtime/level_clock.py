@@ -1,8 +1,8 @@
-"""The clock of a level: what its shards hear of time, which is the same for all of them, and what follows from it.
+"""The clock of a level: the watermarks that its shards receive, the same in all of them, and those that it sends.
 
-So a watermark crosses an exchange: in an envelope of Kind.CLOCK to every shard of the level, with or without rows. Each
+A watermark crosses an exchange in an envelope of Kind.CLOCK to every shard of the level, with or without rows. Each
 task of `Ingest` sends one for the Kafka partitions that it has read, and the first shard of an earlier level one for
-each of its operators (`Shard._tell`). The ticks of the driver (Kind.TICK) say which partitions there are.
+each of its operators (`Shard._tell`). The ticks of the driver (Kind.TICK) list the partitions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from service.runtime.watermarks import SourceClock, Tick, Watermark, WatermarkTr
 
 
 class Moment(NamedTuple):
-    """Time in one batch of a level: by operator, the clock that it is run with and the watermark of what it answers.
-
-    `source_ranges` is a mark of the source rows that the batch was made from.
-    """
+    """Time in one batch of a level: by operator, the clock that it runs with and the watermark of its output.
+    `source_ranges` is a digest of the source rows that the batch was made from."""
 
     now: int
     clocks: Mapping[int, Clock]
@@ -33,8 +31,8 @@ class Moment(NamedTuple):
 
 
 class LevelClock:
-    """Every shard of a level hears the same, so each keeps the same clocks: any of them can tell the others' next run,
-    and the first one tells the time to later levels."""
+    """The watermarks of a level. Every shard of the level receives the same, so each keeps the same clocks: the clocks
+    of any shard can be restored in all of them, and only the first shard sends them to later levels."""
 
     def __init__(self, topology: Topology, level: int, saved: Mapping[str, Any] | None) -> None:
         self._topology = topology
@@ -47,12 +45,13 @@ class LevelClock:
             self._clocks.restore(saved)
 
     def save(self) -> dict[str, Any]:
-        """Return what the next batch is to start from, as JSON values."""
+        """Return the state for the next batch, as JSON values."""
         return self._clocks.save()
 
     def hear(self, here: Sequence[Envelope]) -> Moment:
         """Begin a batch with all envelopes of a shard; there is at least one."""
-        # The driver's clock may be set back, or another machine take over: what was written would come from the future.
+        # The driver's clock may be set back, or another machine may take over: rows already written would then lie in
+        # the future.
         now = max(self._clocks.last, *(e.now for e in here))
         self._clocks.begin_batch(now)
         heard, source_ranges = self._take_in(here)
@@ -66,11 +65,12 @@ class LevelClock:
             heard_of[operator.identity] = watermark
             clocks[operator.id] = Clock(now, watermark, previous)
             readings[operator.id] = Watermark(operator.kernel.output_watermark(watermark), reading.idle)
-        self._clocks.previous = heard_of  # what is gone from the query is forgotten
+        self._clocks.previous = heard_of  # operators that the query no longer has are dropped
         return Moment(now, clocks, readings, brief(source_ranges))
 
     def measure(self, metrics: TaskMetrics, moment: Moment) -> None:
-        """Tell the time of each operator that is not idle, and of the Kafka partitions first heard in this level."""
+        """Measure the watermark of each operator that is not idle, and of the Kafka partitions that this level is the
+        first to read."""
         for operator in self._operators:
             if not moment.readings[operator.id].idle:
                 measure_time(metrics, operator, moment.clocks[operator.id].watermark)
@@ -82,8 +82,8 @@ class LevelClock:
         measure_partitions(metrics, self._clocks, sources)
 
     def _take_in(self, envelopes: Iterable[Envelope]) -> tuple[dict[int, Watermark], list[bytes]]:
-        """Learn what the envelopes say of sources; what they say of operators of earlier levels, by operator, and marks
-        of the source rows that all of it follows from."""
+        """Read the envelopes about sources. Return the watermarks of operators of earlier levels, and the digests of
+        the source rows behind them."""
         operators: dict[int, Watermark] = {}
         source_ranges: list[bytes] = []
         clocks = self._clocks
@@ -94,10 +94,10 @@ class LevelClock:
                     names, waits = tick.channels.get(source, ()), source in tick.waiting
                     clock.learn(names, source in tick.ended, clocks.running, waiting=waits)
             elif e.kind == Kind.CLOCK and e.address in clocks.sources:
-                for told in from_bytes(e.payload, e.watermark):
-                    name = channel_name(e.address, told.topic, told.partition)
-                    clocks.sources[e.address].observe(name, told.watermark, clocks.running)
-                    source_ranges.append(told.source_range)
+                for reading in from_bytes(e.payload, e.watermark):
+                    name = channel_name(e.address, reading.topic, reading.partition)
+                    clocks.sources[e.address].observe(name, reading.watermark, clocks.running)
+                    source_ranges.append(reading.source_range)
             elif e.kind == Kind.CLOCK:
                 operators[e.address] = Watermark(e.watermark, e.idle)
                 source_ranges.append(e.payload)

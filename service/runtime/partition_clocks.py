@@ -1,7 +1,7 @@
-"""The message of a task to every shard about the Kafka partitions that it has read: the event time of each, and a mark
-of the records read.
+"""The message of a task to every shard about the Kafka partitions that it has read: the event time of each, and a
+digest of the records read.
 
-Each task tells it to each shard of a level, so what a partition takes counts: some twelve bytes.
+Each task sends it to each shard of a level, so it is kept small: about twelve bytes a partition.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from service.runtime.source_digest import LENGTH
 
 _MORE = 0x80
-"""The bit of a byte of a number that says that others follow, of higher value."""
+"""The bit of a byte that says that another byte of the number follows, of higher value."""
 
 
 class PartitionClock(NamedTuple):
@@ -32,7 +32,7 @@ def newest(clocks: Sequence[PartitionClock]) -> int:
 
 
 def to_bytes(clocks: Sequence[PartitionClock]) -> bytes:
-    """Return them as bytes, with watermarks as what they lack of the newest one."""
+    """Return the clocks as bytes; each watermark is stored as its distance from the newest one."""
     latest, written = newest(clocks), bytearray()
     for topic, of_topic in groupby(clocks, key=lambda clock: clock.topic):
         name, group = topic.encode(), list(of_topic)
@@ -47,7 +47,7 @@ def to_bytes(clocks: Sequence[PartitionClock]) -> bytes:
 
 
 def from_bytes(written: bytes, latest: int) -> Iterator[PartitionClock]:
-    """Yield what `to_bytes` wrote of clocks of which the newest is `latest`."""
+    """Yield the clocks that `to_bytes` wrote; `latest` is the newest watermark among them."""
     at = 0
     while at < len(written):
         length, at = _number(written, at)

@@ -38,7 +38,8 @@ def partition_by_hash(table: pa.Table, key: tuple[int, ...], layout: Layout) -> 
 def partition_blocks(
     table: pa.Table, tags: Tags, key: tuple[int, ...], layout: Layout
 ) -> Iterator[tuple[tuple[int, int], pa.Table]]:
-    """Yield the same for several blocks in one table, of which `tags` tells each row's: the parts by (block, shard)."""
+    """Yield the same for several blocks in one table, where `tags` holds the block of each row: the parts by (block,
+    shard)."""
     if table.num_rows == 0:
         return
     codes = tags * layout.shards

@@ -1,8 +1,9 @@
 """The input of a task, cut into runs: records of one Kafka partition, in offset order.
 
 A task reads several partitions, one after another, and which ones share it may differ between a batch and its replay.
-What is computed from a partition must not: DOUBLE sums differ in their last digits with where rows are cut. So a run
-ends where the records of its partition say, counted from the first one of the batch, whatever the blocks were.
+The rows computed from a partition must not differ: the last digits of DOUBLE sums depend on where rows are cut. So the
+records of a partition alone determine where a run ends, counted from the first one of the batch, whatever blocks they
+came in.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 LARGEST = 32 << 20
-"""Bytes of values with which a run ends. A worker holds a run twice and what is
-decoded of it; larger ones are not cheaper by the row."""
+"""The bytes of values at which a run ends. A worker holds a run twice and its decoded rows; larger runs save no time
+per row."""
 
 TOGETHER = 20_000
-"""Records of small runs that are decoded together: most of what ten records cost, a thousand cost too."""
+"""Records of small runs that are decoded together: ten records cost almost as much as a thousand."""
 
 
 class Run(NamedTuple):
@@ -56,7 +57,7 @@ def runs(blocks: Iterable[pa.Table], rows: int, largest: int = LARGEST) -> Itera
                     held, count, size = [], 0, 0
                 first = last
             del records
-        del block  # what has been yielded is not held while the next block is waited for
+        del block  # what has been yielded is not held while waiting for the next block
     if place is not None and held:
         yield _run(place, held)
 
@@ -72,7 +73,7 @@ def gathered(found: Iterable[Run], rows: int = TOGETHER) -> Iterator[list[Run]]:
         held.append(run)
         count += run.records.num_rows
         del run
-        if count >= rows:  # at once: this one would be held while the next one is waited for
+        if count >= rows:  # at once: otherwise this run would be held while waiting for the next one
             yield held
             held, count = [], 0
     if held:
@@ -84,7 +85,7 @@ def _run(place: tuple[str, int], held: list[pa.Table]) -> Run:
 
 
 def _by_partition(block: pa.Table) -> Iterator[tuple[tuple[str, int], pa.Table]]:
-    """The stretches of a block that are of one partition."""
+    """The parts of a block that belong to one partition each."""
     if not block.num_rows:
         return
     differs = np.diff(block["partition"].to_numpy()) != 0

@@ -1,4 +1,5 @@
-"""A shard of a level, which one task serves: what it hears of the clock and of rows, and what it tells others."""
+"""A shard of a level, which one task serves: it receives clocks and rows, runs its operators and sends the results
+on."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from service.runtime.watermarks import Watermark
 
 
 class Shard:
-    """Shard `number` of `level`, for one batch. `clocks` is what `save` told after the batch before."""
+    """Shard `number` of `level`, for one batch. `clocks` is what `save` returned after the batch before."""
 
     def __init__(
         self, topology: Topology, level: int, number: int, layout: Layout, clocks: Mapping[str, Any] | None
@@ -32,9 +33,10 @@ class Shard:
         return self._clock.save()
 
     def advance(self, envelopes: Sequence[Envelope], take: Callable[[], ShardOperators]) -> Iterator[Envelope]:
-        """Run one batch: the envelopes of all channels, in any order, to those for later levels and the sinks.
+        """Run one batch: read the envelopes of all channels, in any order, and yield those for later levels and the
+        sinks.
 
-        `take` gives the operators as the batch before left them; they are not asked for where nothing is heard.
+        `take` returns the operators as the previous batch left them; it is not called if there are no envelopes.
         """
         here = sorted((e for e in envelopes if e.level == self._level), key=lambda e: (e.channel, e.sequence))
         if not here:
@@ -47,19 +49,19 @@ class Shard:
         yield from self._tell(moment, metrics)
 
     def _tell(self, moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
-        """What the shard says as a whole: to the sink, and the first one the time, to each shard of the levels that it
-        feeds. The others of its level would say the same."""
-        channel = f"l{self._level:03d}/s{self._number:05d}/told"
+        """The envelopes of the shard as a whole: metrics and source ranges to the sink and, from the first shard of a
+        level, the clock to each shard of the levels that it feeds. The other shards would send the same clock."""
+        channel = f"l{self._level:03d}/s{self._number:05d}/clock"
         nothing = Watermark(MIN_TIME, True)
-        told: list[tuple[int, int, Kind, int, Watermark, bytes]] = [
+        messages: list[tuple[int, int, Kind, int, Watermark, bytes]] = [
             (shard, level, Kind.CLOCK, operator.id, moment.readings[operator.id], moment.source_ranges)
             for operator in (self._topology.operators_at(self._level) if self._number == 0 else ())
             for level in self._topology.levels_fed_by(operator.id)
             for shard in range(self._layout.shards)
         ]
-        told.append((self._number, EGRESS, Kind.OFFSETS, self._level, nothing, moment.source_ranges))
-        told.append((self._number, EGRESS, Kind.METRICS, self._level, nothing, metrics.to_json()))
-        for sequence, (shard, level, kind, address, reading, payload) in enumerate(told):
+        messages.append((self._number, EGRESS, Kind.OFFSETS, self._level, nothing, moment.source_ranges))
+        messages.append((self._number, EGRESS, Kind.METRICS, self._level, nothing, metrics.to_json()))
+        for sequence, (shard, level, kind, address, reading, payload) in enumerate(messages):
             yield Envelope(
                 *(shard, level, kind, address, channel, sequence),
                 *(moment.now, reading.time, reading.idle, payload),

@@ -29,10 +29,11 @@ from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 
 FORMAT = 7
-"""The version of the manifest below, and of how a runner keeps it and the blocks that it lists."""
+"""The version of the manifest below, and of how a runner stores the manifest and its blocks."""
 
 READABLE = (6, FORMAT)
-"""The formats that are read. In format 6 identities and fingerprints held DuckDB text; all else is as it is now."""
+"""The formats that can be read. In format 6 identities and fingerprints contained DuckDB text; everything else is
+unchanged."""
 
 
 def formats() -> str:
@@ -45,8 +46,8 @@ class StateMismatch(Exception):
 
 
 class SealedShard(NamedTuple):
-    """The state that a batch leaves behind: the manifest to remember, blocks to add and blocks to remove, and those to
-    add that were written early."""
+    """The state after a batch: the manifest to store, blocks to add and blocks to remove, and those to add that were
+    written early."""
 
     manifest: bytes
     added: Mapping[str, pa.Buffer]
@@ -55,14 +56,14 @@ class SealedShard(NamedTuple):
 
 
 class ShardPart(NamedTuple):
-    """The slots of a shard, and the manifest that it left."""
+    """The slots of a shard, and the manifest that it has left."""
 
     slots: range
     manifest: bytes
 
 
 class ClippedShard(NamedTuple):
-    """A manifest, and by the key of each of its blocks the number of the part that had it, and its key there."""
+    """A manifest, and for the key of each of its blocks the number of the part that had it, and the key there."""
 
     manifest: bytes
     blocks: Mapping[str, tuple[int, str]]
@@ -76,7 +77,7 @@ class UnitedShard(NamedTuple):
 
 
 Ask = Callable[[Operator, pa.Table, int], pa.Table]
-"""What the table of a lookup join has for keys, in a batch of that time (ms): see `LookupJoinOperator.asked`."""
+"""Looks up the rows of keys for a lookup join, in a batch of that time (ms): see `LookupJoinOperator.asked`."""
 
 
 class ShardOperators:
@@ -117,12 +118,12 @@ class ShardOperators:
             )
 
     def keep_with(self, fetch: Fetch, write: Callable[[str, pa.Buffer], None] | None) -> None:
-        """From now on blocks come from `fetch`, and `write`, where there is one, writes a large one at once: what lives
-        on outlives the task that opened it."""
+        """Read blocks with `fetch` from now on, and write a large one at once with `write`, if given: operators
+        that are kept outlive the task that opened them."""
         self._fetch, self._write = fetch, write
 
     def ask_with(self, ask: Ask) -> None:
-        """From now on rows are looked up by `ask`, for the same reason."""
+        """Look rows up with `ask` from now on, for the same reason."""
         self._ask = ask
 
     def _block(self, operator: str, block: str) -> pa.Buffer | MappedBytes:
@@ -135,13 +136,14 @@ class ShardOperators:
         return True
 
     def advance(self, here: Sequence[Envelope], moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
-        """Run one batch: the rows of `here`, in order, to envelopes for later levels and the sinks."""
+        """Run one batch: yield the envelopes for later levels and the sinks that the rows of `here`, in order, lead
+        to."""
         exchanged_rows = _rows(here)
         produced: dict[int, list[pa.Table]] = {}
         sequence = count(1)
         for operator in self._operators:
             if self._fed_piecewise(operator):
-                continue  # it has had its rows when the operator before it had them
+                continue  # it got its rows together with the operator before it
             inputs = self._inputs(operator, produced, exchanged_rows)
             if isinstance(operator.kernel, LookupJoinOperator):
                 inputs.append(self._looked_up(operator, operator.kernel, inputs[0], moment, metrics))
@@ -158,8 +160,8 @@ class ShardOperators:
         produced: dict[int, list[pa.Table]],
         sequence: Iterator[int],
     ) -> Iterator[Envelope]:
-        """Run an operator over rows of its inputs, and over each piece of its answer those operators of this level that
-        take rows piece by piece; what others of this level wait for is `produced`."""
+        """Run an operator over the rows of its inputs. Run the operators of this level that take rows piece by piece
+        over each piece of its result; collect in `produced` what the other operators wait for."""
         steps = operator.kernel.steps(self._states[operator.id], inputs, moment.clocks[operator.id], self._sql)
         readers = [o for o in self._operators if any(e.key is None and e.producer == operator.id for e in o.inputs)]
         produced.setdefault(operator.id, [])
@@ -179,12 +181,12 @@ class ShardOperators:
     def _looked_up(
         self, operator: Operator, kernel: LookupJoinOperator, rows: pa.Table, moment: Moment, metrics: TaskMetrics
     ) -> pa.Table:
-        """What the table outside has for `rows`; nothing is asked where they have no key."""
+        """The result of looking up `rows`; nothing is requested if they have no key."""
         keys = kernel.asked(rows, self._sql)
         if not keys.num_rows:
             return kernel.found.empty_table()
         if self._ask is None:
-            raise RuntimeError(f"nobody can be asked for the rows of {operator.name}")
+            raise RuntimeError(f"there is no client that looks up rows of {operator.name}")
         with metrics.timed("lookup"):
             return self._ask(operator, keys, moment.now)
 
@@ -194,7 +196,7 @@ class ShardOperators:
     def _leaving(
         self, operator: Operator, step: Step, moment: Moment, metrics: TaskMetrics, sequence: Iterator[int]
     ) -> Iterator[Envelope]:
-        """What of a step goes to later levels and to the sinks."""
+        """The envelopes of a step for later levels and for the sinks."""
         reading = moment.readings[operator.id]
 
         def leave(
@@ -224,14 +226,14 @@ class ShardOperators:
             yield from leave(self._number, EGRESS, Kind.OUTPUT, output.id, step.changes)
 
     def seal(self) -> SealedShard:
-        """End the batch: what has to be remembered for the next."""
+        """End the batch: return the state to store for the next one."""
         added: dict[str, pa.Buffer] = {}
         removed: list[str] = []
         early: list[str] = []
         states: dict[str, dict[str, str]] = {}
         for operator in self._operators:
             saved = self._states[operator.id].seal()
-            states[operator.identity] = _told(operator, saved.manifest)
+            states[operator.identity] = _saved_state(operator, saved.manifest)
             added.update({_key(operator.identity, block): data for block, data in saved.added.items()})
             removed.extend(_key(operator.identity, block) for block in saved.removed)
             early.extend(_key(operator.identity, block) for block in saved.written_early)
@@ -255,8 +257,7 @@ def _whole(tables: list[pa.Table]) -> pa.Table:
 
 
 def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], slots: range) -> ClippedShard:
-    """Return the manifest of a shard with `slots`, from those of the shards that had them, in their order; no block is
-    read.
+    """Return the manifest of a shard with `slots`, from the shards that had them, in their order; no block is read.
 
     Raises StateMismatch.
     """
@@ -269,7 +270,7 @@ def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], sl
     for operator in operators:
         had = [StatePart(part.slots, _kept(each, operator)) for part, each in zip(parts, saved, strict=True)]
         state = clipped(operator.kernel.traces(), operator.order, had, slots)
-        states[operator.identity] = _told(operator, state.manifest)
+        states[operator.identity] = _saved_state(operator, state.manifest)
         blocks |= {
             _key(operator.identity, new): (part, _key(operator.identity, old))
             for new, (part, old) in state.blocks.items()
@@ -278,8 +279,8 @@ def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], sl
 
 
 def united_shard(parts: Sequence[bytes]) -> UnitedShard:
-    """Return the manifest of a shard that has the operators of several, which have the same slots; of an operator that
-    several have, the first. No block is read.
+    """Return the manifest of a shard with the operators of several shards that have the same slots. If several have an
+    operator, the first counts. No block is read.
 
     Raises StateMismatch.
     """
@@ -287,9 +288,9 @@ def united_shard(parts: Sequence[bytes]) -> UnitedShard:
     owners: dict[str, int] = {}
     for part, manifest in enumerate(parts):
         saved = _read(manifest)
-        for operator, told in saved["states"].items():
+        for operator, state in saved["states"].items():
             if operator not in states:
-                states[operator], owners[operator] = told, part
+                states[operator], owners[operator] = state, part
     return UnitedShard(_written(states), owners)
 
 
@@ -299,25 +300,25 @@ def operator_of(block: str) -> str:
 
 
 def blocks_in_use(topology: Topology, level: int, blocks: Iterable[str]) -> set[str]:
-    """Return those of the blocks of a shard that belong to an operator of its level: the query may have had others
-    before."""
+    """Return those of a shard's blocks that belong to an operator of its level: an earlier query may have had
+    others."""
     known = {operator.identity for operator in topology.operators_at(level)}
     return {block for block in blocks if operator_of(block) in known}
 
 
 def _read(manifest: bytes) -> Any:
-    """What a manifest says. Fingerprints of format 6 are left out: they went into the identity that state is kept
-    under, which the driver has compared."""
+    """The content of a manifest. Fingerprints of format 6 are dropped: they are part of the identity under which state
+    is stored, which the driver has compared."""
     saved = json.loads(manifest)
     if saved["format"] not in READABLE:
         raise StateMismatch(f"the state has format {saved['format']}, this version reads {formats()}")
     if saved["format"] != FORMAT:
-        saved["states"] = {operator: {"manifest": told["manifest"]} for operator, told in saved["states"].items()}
+        saved["states"] = {operator: {"manifest": state["manifest"]} for operator, state in saved["states"].items()}
     return saved
 
 
 def _check(operators: Iterable[Operator], saved: Mapping[str, Any]) -> None:
-    """Hold that every operator with state has its own in the manifest: an empty one would be taken for no rows."""
+    """Check that every operator with state is in the manifest: a missing one would start without rows."""
     for operator in operators:
         if not operator.kernel.traces():
             continue
@@ -341,12 +342,12 @@ def _kept(saved: Mapping[str, Any], operator: Operator) -> bytes | None:
 
 
 def _fingerprint(operator: Operator) -> str:
-    """Sort keys begin with what the slots are chosen by."""
+    """The fingerprint of an operator and the columns that choose the slots: sort keys begin with these."""
     by = "" if operator.order is None else "/" + ",".join(map(str, operator.order))
     return operator.kernel.fingerprint() + by
 
 
-def _told(operator: Operator, manifest: bytes) -> dict[str, str]:
+def _saved_state(operator: Operator, manifest: bytes) -> dict[str, str]:
     return {"fingerprint": _fingerprint(operator), "manifest": base64.b64encode(manifest).decode()}
 
 
@@ -355,7 +356,7 @@ def _written(states: Mapping[str, Mapping[str, str]]) -> bytes:
 
 
 def _key(operator: str, block: str) -> str:
-    """What a block is known by in its shard; `operator` is an identity, which has no colon."""
+    """The key of a block in its shard; `operator` is an identity, which has no colon."""
     return f"{operator}:{block}"
 
 

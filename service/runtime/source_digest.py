@@ -1,8 +1,9 @@
-"""The digest of a batch's input: the plan of the batch, and which source rows were read for it.
+"""The digest of a batch's input: of its plan, and of the source rows that were read for it.
 
-A sink keeps their digest with the batch. A checkpoint that was restored from an older copy plans a batch of the same
-number at another time, and so is refused instead of taken for a replay. A batch of the same plan for which Kafka gives
-other records than before, since it has compacted the topic meanwhile, is told apart from that.
+A sink stores the digest with the batch. A checkpoint that was restored from an older copy plans a batch of the same
+number at another time; it has another digest, so it is refused instead of taken for a replay. A batch of the same plan
+can also read other records than before, since Kafka has compacted the topic meanwhile; that is distinguished from the
+first case.
 """
 
 from __future__ import annotations
@@ -26,14 +27,12 @@ def union(payloads: Iterable[bytes]) -> bytes:
 
 
 def digest(planned: int, payloads: Iterable[bytes]) -> bytes:
-    """Return the digest of a batch: that of the time at which it was `planned`, then that of all that was read
-    for it."""
+    """Return the digest of a batch: that of the time at which it was `planned`, then that of all source rows."""
     plan = hashlib.blake2b(planned.to_bytes(8), digest_size=LENGTH).digest()
     return plan + hashlib.blake2b(union(payloads), digest_size=LENGTH).digest()
 
 
 def brief(payloads: Iterable[bytes]) -> bytes:
-    """Return all of them as one, so that what is passed on does not grow with the number of channels; nothing
-    for none."""
+    """Return one digest of all, so that the payload does not grow with the number of channels; empty for none."""
     marks = union(payloads)
     return hashlib.blake2b(marks, digest_size=LENGTH).digest() if marks else b""

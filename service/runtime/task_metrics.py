@@ -35,10 +35,10 @@ def _escaped(value: str) -> str:
 
 @dataclass(slots=True)
 class TaskMetrics:
-    """Counts of one task, by the `sample` of a metric without its prefix.
+    """The metrics of one task, by the `sample` of a metric without its prefix.
 
-    `counts` are counters and added over tasks; the others are gauges: `levels` are added over shards, of `lows` the
-    lowest counts and of `highs` the highest. An infinite gauge says that there is nothing more to tell.
+    `counts` are counters, added over tasks. The others are gauges: `levels` are added over shards, of `lows` the lowest
+    counts, of `highs` the highest. An infinite gauge removes the metric: there is nothing more to report.
     """
 
     counts: dict[str, float] = field(default_factory=dict)
@@ -56,16 +56,16 @@ class TaskMetrics:
         _add(self.levels, sample(name, **labels), by)
 
     def low(self, name: str, value: float, **labels: object) -> None:
-        """Take the lower of what is known and `value`."""
+        """Store the lower of the present value and `value`."""
         _lower(self.lows, sample(name, **labels), value)
 
     def high(self, name: str, value: float, **labels: object) -> None:
-        """Take the higher of what is known and `value`."""
+        """Store the higher of the present value and `value`."""
         _raise(self.highs, sample(name, **labels), value)
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
-        """Add the seconds spent inside to the phase of that name. Never part of an answer."""
+        """Add the seconds spent inside to the phase of that name. They are never part of a result."""
         began = perf_counter()
         try:
             yield
@@ -77,7 +77,7 @@ class TaskMetrics:
         return json.dumps(asdict(self)).encode()
 
     def absorb(self, payload: bytes | TaskMetrics) -> None:
-        """Add what another task counted."""
+        """Add the metrics of another task."""
         other = payload if isinstance(payload, TaskMetrics) else TaskMetrics(**json.loads(payload))
         for merge, mine, others in (
             (_add, self.counts, other.counts),

@@ -18,20 +18,20 @@ from typing import Any, NamedTuple
 from operators.time import END_OF_TIME, MIN_TIME
 
 LONGEST_GAP = 10_000
-"""Milliseconds that two consecutive batches may add to running time; a longer gap is a pause of the job."""
+"""The most milliseconds that two consecutive batches add to running time; a longer gap is a pause of the job."""
 
 
 class Watermark(NamedTuple):
-    """The event time that a channel has come to (`time`, in milliseconds), and whether its channel is idle and says
-    nothing about time."""
+    """The event time that a channel has reached (`time`, in milliseconds), and whether the channel is idle and does not
+    count."""
 
     time: int
     idle: bool
 
 
 class Tick(NamedTuple):
-    """The knowledge of the driver that every shard needs: the channels of each source, which sources have ended, and
-    which are not read yet because they wait for a table: their silence is no idleness."""
+    """The message of the driver to every shard: the channels of each source, the sources that have ended, and those
+    that are not read yet because they wait for a table, whose silence is no idleness."""
 
     channels: Mapping[int, tuple[str, ...]]
     ended: tuple[int, ...]
@@ -40,12 +40,12 @@ class Tick(NamedTuple):
     def to_bytes(self) -> bytes:
         """Return the tick as the payload of an envelope, packed: the names of channels are much alike, and each shard
         hears them all."""
-        told = {
+        payload = {
             "channels": {str(k): list(v) for k, v in self.channels.items()},
             "ended": self.ended,
             "waiting": self.waiting,
         }
-        return zlib.compress(json.dumps(told).encode())
+        return zlib.compress(json.dumps(payload).encode())
 
     @staticmethod
     def from_bytes(payload: bytes) -> Tick:
@@ -113,8 +113,8 @@ class SourceClock:
         known.heard = running
 
     def learn(self, names: tuple[str, ...], ended: bool, running: int, *, waiting: bool = False) -> None:
-        """Note that the source has the channels `names`; a new one counts as heard now, and so do all of a source that
-        is not read yet."""
+        """Note that the source has the channels `names`. A new channel counts as active now, and so do all channels of
+        a source that is not read yet."""
         self.learned = True
         for name in names:
             channel = self.channels.setdefault(name, ChannelClock(heard=running))
@@ -123,11 +123,11 @@ class SourceClock:
         self.ended = self.ended or ended
 
     def is_idle(self, channel: ChannelClock, running: int) -> bool:
-        """Return whether a channel has been silent for so long that it holds time back no more."""
+        """Return whether a channel has been silent for so long that it no longer holds the watermark back."""
         return bool(self.idle_timeout) and running - channel.heard >= self.idle_timeout
 
     def read(self, running: int) -> Watermark:
-        """Return the watermark now: it never goes back, and stays where it is while every channel is idle."""
+        """Return the current watermark: it never decreases, and does not change while every channel is idle."""
         if self.ended:
             self.watermark = END_OF_TIME
             return Watermark(END_OF_TIME, False)
@@ -149,8 +149,7 @@ def combine(watermarks: list[Watermark]) -> Watermark:
 
 @dataclass(slots=True)
 class WatermarkTracker:
-    """All that a level remembers about time between batches: `previous` are the watermarks of operators, by
-    identity."""
+    """The time that a level remembers between batches: `previous` are the watermarks of operators, by identity."""
 
     sources: dict[int, SourceClock]
     previous: dict[str, int] = field(default_factory=dict)
@@ -173,7 +172,7 @@ class WatermarkTracker:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Take over what `save` wrote; the idle timeout stays that of today's table."""
+        """Restore what `save` wrote; the idle timeout is that of the current table."""
         for key, value in saved["sources"].items():
             clock = self.sources.get(int(key))
             if clock is None:
@@ -185,24 +184,24 @@ class WatermarkTracker:
         self.last, self.running = saved["last"], saved["running"]
 
 
-def united_clocks(kept: Mapping[str, Any] | None, filled: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def united_clocks(kept: Mapping[str, Any] | None, backfilled: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return the clocks of a level whose operators come from two runs that have read the same records: what `save`
-    returned for the first, with the operators of the second, and with the sources that only that one has heard here."""
-    if kept is None or filled is None:
-        return kept or filled
+    returned for the first, with the operators of the second, and with the sources that only the second has read."""
+    if kept is None or backfilled is None:
+        return kept or backfilled
     sources = dict(kept["sources"])
-    for source, told in filled["sources"].items():
+    for source, clock in backfilled["sources"].items():
         if not _heard(sources.get(source)):
-            channels = {name: {**channel, "heard": kept["running"]} for name, channel in told["channels"].items()}
-            sources[source] = {**told, "channels": channels}
+            channels = {name: {**channel, "heard": kept["running"]} for name, channel in clock["channels"].items()}
+            sources[source] = {**clock, "channels": channels}
     return {
         **kept,
         "sources": sources,
-        "previous": {**filled["previous"], **kept["previous"]},
-        "last": max(kept["last"], filled["last"]),
+        "previous": {**backfilled["previous"], **kept["previous"]},
+        "last": max(kept["last"], backfilled["last"]),
     }
 
 
 def _heard(source: Mapping[str, Any] | None) -> bool:
-    """Whether a level has heard a time of a source; that there are channels, ticks tell all levels."""
+    """Whether a level has received a time of a source: ticks list the channels at every level."""
     return source is not None and any(each["watermark"] > MIN_TIME for each in source["channels"].values())

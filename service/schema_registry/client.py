@@ -29,22 +29,23 @@ _TIMEOUT = 10.0
 """Seconds for one answer."""
 
 _ROUNDS = 4
-"""How often every URL is tried before the registry counts as away; then the batch is tried again."""
+"""The number of attempts at every URL before the registry counts as unreachable; then the batch is repeated."""
 
 _PAUSE = 0.25
 """Seconds before the second round, doubled for each further one."""
 
 _MISSING_FOR = 30.0
-"""Seconds for which an id that the registry does not have is not asked for again."""
+"""Seconds for which an id that the registry does not have is not requested again."""
 
 _DEEPEST = 32
-"""Schemas that refer to schemas: deeper than this they turn in a circle."""
+"""The nesting of schemas that refer to schemas: deeper than this they are circular."""
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 
 _SCHEMA_NOT_FOUND = (40403, 40402, 404)
 _SUBJECT_NOT_FOUND = (40401, 40403, 404)
-"""What registries answer for a schema and for a subject that they do not have: Confluent's codes, Apicurio's, none."""
+"""The error codes for an unknown schema and an unknown subject: Confluent's, Apicurio's, and an answer without a
+code."""
 
 
 class ReferredSchema(NamedTuple):
@@ -85,7 +86,7 @@ class SchemaRegistry:
             return found
 
     def _patiently(self, number: int) -> RegisteredSchema:
-        """Ask a few times: a follower may not have heard yet of a schema that its leader has taken."""
+        """Ask a few times: a follower may not have received a schema yet that its leader has accepted."""
         if time.monotonic() < self._missing.get(number, 0):
             raise _unknown(number)
         for turn in range(_ROUNDS):
@@ -98,7 +99,7 @@ class SchemaRegistry:
         raise _unknown(number)
 
     def id_of(self, subject: str, text: str, kind: str, *, register: bool) -> int:
-        """Return the id of a schema under a subject, where it is put if it is not there and `register` says so."""
+        """Return the id of a schema under a subject; if it is not there, `register` adds it."""
         with self._lock:
             key = (subject, text, kind)
             if key not in self._ids:
@@ -106,18 +107,18 @@ class SchemaRegistry:
             return self._ids[key]
 
     def _fetch(self, number: int) -> RegisteredSchema:
-        status, told = self._call("GET", f"/schemas/ids/{number}", None)
-        if status == 200 and isinstance(told.get("schema"), str):
+        status, answer = self._call("GET", f"/schemas/ids/{number}", None)
+        if status == 200 and isinstance(answer.get("schema"), str):
             found: dict[ReferredSchema, None] = {}
-            self._follow(told, found, _DEEPEST)
-            return RegisteredSchema(told["schema"], told.get("schemaType") or "AVRO", tuple(found))
-        if status == 404 and told.get("error_code", 404) in _SCHEMA_NOT_FOUND:
+            self._follow(answer, found, _DEEPEST)
+            return RegisteredSchema(answer["schema"], answer.get("schemaType") or "AVRO", tuple(found))
+        if status == 404 and answer.get("error_code", 404) in _SCHEMA_NOT_FOUND:
             raise _unknown(number)
-        raise self._refused(status, told)
+        raise self._refused(status, answer)
 
-    def _follow(self, told: dict[str, Any], found: dict[ReferredSchema, None], deepest: int) -> None:
+    def _follow(self, answer: dict[str, Any], found: dict[ReferredSchema, None], deepest: int) -> None:
         """Add the schemas that one refers to."""
-        for each in told.get("references") or ():
+        for each in answer.get("references") or ():
             path = f"/subjects/{quote(str(each['subject']), safe='')}/versions/{each['version']}"
             status, other = self._call("GET", path, None)
             if status == 404 or deepest == 0:
@@ -128,42 +129,42 @@ class SchemaRegistry:
             found[ReferredSchema(str(each.get("name", "")), other["schema"])] = None
 
     def _register(self, subject: str, text: str, kind: str) -> int:
-        status, told = self._call("POST", f"/subjects/{quote(subject, safe='')}/versions", _body(text, kind))
-        if status == 200 and isinstance(told.get("id"), int):
-            return int(told["id"])
+        status, answer = self._call("POST", f"/subjects/{quote(subject, safe='')}/versions", _body(text, kind))
+        if status == 200 and isinstance(answer.get("id"), int):
+            return int(answer["id"])
         if status == 409:
             raise RegistryConfigError(
                 f'the schema of the table is not compatible with subject "{subject}"\n'
-                f"  detail: {told.get('message', '')}\n"
+                f"  detail: {answer.get('message', '')}\n"
                 "  hint:   change the table's columns, or the compatibility of the subject"
             )
-        raise self._refused(status, told)
+        raise self._refused(status, answer)
 
     def _find(self, subject: str, text: str, kind: str) -> int:
-        status, told = self._call("POST", f"/subjects/{quote(subject, safe='')}", _body(text, kind))
-        if status == 200 and isinstance(told.get("id"), int):
-            return int(told["id"])
-        if status == 404 and told.get("error_code", 404) in _SUBJECT_NOT_FOUND:
+        status, answer = self._call("POST", f"/subjects/{quote(subject, safe='')}", _body(text, kind))
+        if status == 200 and isinstance(answer.get("id"), int):
+            return int(answer["id"])
+        if status == 404 and answer.get("error_code", 404) in _SUBJECT_NOT_FOUND:
             raise RegistryConfigError(
                 f'the schema of the table is not registered under subject "{subject}"\n'
                 "  hint:   register it, or set 'auto.register.schemas' to 'true'"
             )
-        raise self._refused(status, told)
+        raise self._refused(status, answer)
 
-    def _refused(self, status: int, told: dict[str, Any]) -> RegistryConfigError:
-        why = told.get("message") or "the answer is not that of a schema registry"
+    def _refused(self, status: int, answer: dict[str, Any]) -> RegistryConfigError:
+        why = answer.get("message") or "the answer is not that of a schema registry"
         hint = "\n  hint:   check basic-auth.user-info or bearer-auth.token" if status in (401, 403) else ""
         return RegistryConfigError(f"the schema registry at {self._name()} refuses: {status} {why}{hint}")
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
-        """Status and answer of the first URL that answers; a server error or an overload is none."""
+        """The status and the answer of the first URL that answers; a server error or an overload does not count."""
         why = ""
         for turn in range(_ROUNDS):
             if turn:
                 time.sleep(_PAUSE * 2 ** (turn - 1))
             for url in self._settings.urls:
                 try:
-                    status, told = self._ask(method, url + path, body)
+                    status, answer = self._ask(method, url + path, body)
                 except (OSError, HTTPException) as error:
                     reason = getattr(error, "reason", error)
                     if isinstance(reason, ssl.SSLCertVerificationError):
@@ -174,8 +175,8 @@ class SchemaRegistry:
                     why = "no answer in time" if isinstance(reason, socket.timeout) else str(reason)
                     continue
                 if status < 500 and status not in (408, 429):
-                    return status, told
-                why = f"it answers {status} {told.get('message', '')}".rstrip()
+                    return status, answer
+                why = f"it answers {status} {answer.get('message', '')}".rstrip()
         raise RegistryUnreachable(f"the schema registry at {self._name()} cannot be reached: {why}")
 
     def _ask(self, method: str, url: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
@@ -232,7 +233,7 @@ def _body(text: str, kind: str) -> dict[str, Any]:
 
 def _object(data: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(data)
+        parsed = json.loads(data)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}

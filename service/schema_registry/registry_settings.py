@@ -20,7 +20,7 @@ class RegistrySettings:
 
 
 def registry_settings(options: Mapping[str, str]) -> RegistrySettings:
-    """Return what the options of a format say, under Flink's names."""
+    """Return the settings in a format's options, which have Flink's names."""
     return RegistrySettings(
         urls=tuple(url.strip().rstrip("/") for url in options["url"].split(",") if url.strip()),
         user_info=options.get("basic-auth.user-info"),

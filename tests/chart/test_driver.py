@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.deployment.filling import FillingStart
+from service.deployment.backfill import BackfillStart
 from service.settings import load
 from tests.chart.rendering import (
     CHART,
@@ -141,7 +141,7 @@ def test_a_diagnostic_pod_runs_no_pipeline_and_is_not_probed():
     assert not any(name.endswith("Probe") for name in first)
 
 
-def filling(start: Any) -> Mapping[str, Any]:
+def backfill(start: Any) -> Mapping[str, Any]:
     return {"upgrade": {"from": start}, "pipeline": {"key": "spending.sql", "job": "spending"}}
 
 
@@ -156,11 +156,11 @@ def filling(start: Any) -> Mapping[str, Any]:
     ],
 )
 def test_what_is_new_is_filled_before_the_pipeline_runs(start: Any, said: str):
-    (found,) = driver(render(merged(LOCAL, filling(start))))["spec"]["initContainers"]
+    (found,) = driver(render(merged(LOCAL, backfill(start))))["spec"]["initContainers"]
     *options, file, job = found["args"]
     assert options == ["upgrade", "--stopped", f"--from={said}"]
     assert (file, job) == ("/etc/tailrace/pipeline/spending.sql", "--job=spending")
-    assert FillingStart.of(said)
+    assert BackfillStart.of(said)
 
 
 @pytest.mark.parametrize("values", [LOCAL, KUBERNETES], ids=["local", "kubernetes"])
@@ -171,7 +171,7 @@ def test_whoever_fills_has_all_that_the_pipeline_has_when_it_runs(values: Mappin
         "kafka": {"sasl": {"mechanism": "PLAIN", "username": "u", "existingSecret": "s"}},
         "extraEnv": [{"name": "A", "value": "b"}],
     }
-    pod = driver(render(merged(merged(values, full), filling("earliest"))))
+    pod = driver(render(merged(merged(values, full), backfill("earliest"))))
     (found,) = pod["spec"]["initContainers"]
     own = {"name", "args", "ports", "startupProbe", "livenessProbe", "readinessProbe"}
     assert {k: v for k, v in found.items() if k not in own} == {k: v for k, v in container(pod).items() if k not in own}
@@ -180,19 +180,19 @@ def test_whoever_fills_has_all_that_the_pipeline_has_when_it_runs(values: Mappin
 
 def test_nothing_is_filled_unless_it_is_said_nor_in_a_diagnostic_pod():
     assert "initContainers" not in driver(render(LOCAL))["spec"]
-    changes = merged(filling("earliest"), {"diagnosticMode": {"enabled": True}})
+    changes = merged(backfill("earliest"), {"diagnosticMode": {"enabled": True}})
     assert "initContainers" not in driver(render(merged(LOCAL, changes)))["spec"]
 
 
 def test_what_others_have_run_first_runs_before_what_fills():
-    changes = merged(filling("earliest"), {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}]})
+    changes = merged(backfill("earliest"), {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}]})
     found = driver(render(merged(LOCAL, changes)))["spec"]["initContainers"]
     assert [each["name"] for each in found] == ["proxy", "upgrade"]
 
 
 def test_the_notes_tell_what_becomes_of_a_changed_query():
-    assert "set\nupgrade.from to fill them" in files(LOCAL)["NOTES.txt"]
-    notes = files(merged(LOCAL, filling("earliest")))["NOTES.txt"]
+    assert "set\nupgrade.from to backfill them" in files(LOCAL)["NOTES.txt"]
+    notes = files(merged(LOCAL, backfill("earliest")))["NOTES.txt"]
     assert "kubectl logs --namespace streams tailrace-0 --container upgrade --follow" in notes
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.files import Files, FolderFiles, StateMissing, StoredAt
+from service.checkpoint.traffic import Traffic
 from tests.spark.fake_s3 import fake_s3
 
 
@@ -81,15 +82,15 @@ def test_a_large_block_is_written_and_read_in_ranges(files: Files) -> None:
 
 
 def test_a_file_gets_a_second_name_that_outlives_the_first(files: Files) -> None:
-    files.put("tailrace/filling/tailrace/state/one", [b"abcd"])
+    files.put("tailrace/backfill/tailrace/state/one", [b"abcd"])
     for _ in range(2):  # whoever was killed on the way does it again
-        files.link("tailrace/filling/tailrace/state/one", "tailrace/state/two")
-    files.remove_folder("tailrace/filling")
-    files.remove_folder("tailrace/filling")
-    assert files.get("tailrace/filling/tailrace/state/one") is None
+        files.link("tailrace/backfill/tailrace/state/one", "tailrace/state/two")
+    files.remove_folder("tailrace/backfill")
+    files.remove_folder("tailrace/backfill")
+    assert files.get("tailrace/backfill/tailrace/state/one") is None
     assert files.block(StoredAt("tailrace/state/two", 1, 2)).to_pybytes() == b"bc"
     with pytest.raises(StateMissing, match="state/one is missing"):
-        files.link("tailrace/filling/tailrace/state/one", "tailrace/state/three")
+        files.link("tailrace/backfill/tailrace/state/one", "tailrace/state/three")
 
 
 def test_without_hard_links_a_file_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +99,24 @@ def test_without_hard_links_a_file_is_copied(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr("os.link", refuse)
     files = FolderFiles(str(tmp_path))
-    files.put("filling/one", [b"abcd"])
-    files.link("filling/one", "state/two")
-    files.remove_folder("filling")
+    files.put("backfill/one", [b"abcd"])
+    files.link("backfill/one", "state/two")
+    files.remove_folder("backfill")
     assert files.get("state/two") == b"abcd"
     assert files.names("state") == ["two"]
+
+
+def test_what_is_asked_of_a_store_is_counted_and_of_a_folder_nothing(
+    files: Files,
+) -> None:
+    files.put("tailrace/state/one", [b"abc", pa.py_buffer(b"defgh")])
+    files.get("tailrace/state/one")
+    files.get("tailrace/state/none")
+    for _ in range(2):  # the second time there is a copy
+        files.block(StoredAt("tailrace/state/one", 2, 4))
+    files.names("tailrace/state")
+    files.remove(["tailrace/state/one"])
+    expected = Traffic({"write": 1, "read": 2, "look": 1, "list": 1, "remove": 1}, 8 + 4, 8)
+    nothing = Traffic({}, 0, 0)
+    assert files.traffic.take() == (nothing if isinstance(files, FolderFiles) else expected)
+    assert files.traffic.take() == nothing

@@ -10,7 +10,7 @@ import pytest
 from service.checkpoint.batch_log import ends, first
 from service.checkpoint.copying import done_batches
 from service.checkpoint.files import FolderFiles
-from service.checkpoint.log_change import FilledSource, LogChange, filled_source
+from service.checkpoint.log_change import BackfilledSource, LogChange, backfilled_source
 from service.checkpoint.small_files import QUERY, SmallFiles
 
 TICKS = {"ticks": 9}
@@ -52,11 +52,13 @@ def test_lines_move_with_their_sources_and_those_of_new_ones_are_empty(files: Fo
     assert (files.get("sources/0/0") or b"")[:1] == b"\0", "byte for byte"
 
 
-def test_a_source_that_was_filled_goes_on_from_where_the_filling_has_read(files: FolderFiles, tmp_path: Path) -> None:
-    filling = FolderFiles(str(tmp_path / "filling"))
-    plan(filling, 0, offsets("a", 5), offsets("c", 70))
-    begin(filling, 1, "c")
-    LogChange.between(files, [0, 1], [0, 1, 2], {2: filled_source(filling, 1)}).put(files)
+def test_a_source_that_was_backfilled_goes_on_from_where_the_backfill_has_read(
+    files: FolderFiles, tmp_path: Path
+) -> None:
+    backfill = FolderFiles(str(tmp_path / "backfill"))
+    plan(backfill, 0, offsets("a", 5), offsets("c", 70))
+    begin(backfill, 1, "c")
+    LogChange.between(files, [0, 1], [0, 1, 2], {2: backfilled_source(backfill, 1)}).put(files)
     assert ends(files, 2) == [offsets("a", 20), offsets("b", 40), offsets("c", 70), TICKS]
     assert ends(files, 1) == [offsets("a", 10), offsets("b", 20), None, TICKS]
     assert first(files, 2) == offsets("c", 1)
@@ -120,7 +122,7 @@ def test_what_the_query_before_has_done_can_be_gone_back_to_no_more(
 
 
 def test_the_same_sources_change_nothing(files: FolderFiles) -> None:
-    change = LogChange.between(files, [0, 1], [0, 1], {5: FilledSource("-", "")})
+    change = LogChange.between(files, [0, 1], [0, 1], {5: BackfilledSource("-", "")})
     assert change == LogChange(2)
     change.put(files)
     assert ends(files, 2) == [offsets("a", 20), offsets("b", 40), TICKS]

@@ -1,4 +1,4 @@
-"""Every page and every part of a page that is made from the code. `make docs` writes them anew."""
+"""Every page and every part of a page that is made from the code. `make docs` rewrites them."""
 
 from __future__ import annotations
 

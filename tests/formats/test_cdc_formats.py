@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
-from service.plan.types import BIGINT, STRING
+from service.plan.types import BIGINT, INT, STRING, Array, DataType, Map, Timestamp, TimestampLtz
 from tests.formats.wire import dead, encode, rows, table, values
 
 COLUMNS = {"k": BIGINT, "v": STRING}
@@ -105,3 +107,77 @@ def test_an_update_is_written_as_flink_writes_it(sink, written: list[str]):
     second = values(encode(sink, (-1, (1, "a")), (1, (1, "b"))))
     assert first + second == written
     assert rows(sink, *written) == [(1, "a"), (-1, (1, "a")), (1, "b")]
+
+
+INSTANT, TEXTS = TimestampLtz(3), Array(STRING)
+AT = datetime(2020, 5, 13, 15, 40, 6)
+MILLIS = 1_589_384_406_000
+AS_CANAL: dict[str, tuple[DataType, str, object]] = {
+    "value.database": (STRING, '"database":"shop"', "shop"),
+    "value.table": (STRING, '"table":"orders"', "orders"),
+    "value.sql-type": (Map(STRING, INT), '"sqlType":{"k":-5,"v":12}', [("k", -5), ("v", 12)]),
+    "value.pk-names": (TEXTS, '"pkNames":["k"]', ["k"]),
+    "value.ingestion-timestamp": (INSTANT, f'"ts":{MILLIS + 1}', AT.replace(microsecond=1000)),
+    "value.event-timestamp": (INSTANT, f'"es":{MILLIS}', AT),
+}
+AS_MAXWELL: dict[str, tuple[DataType, str, object]] = {
+    "value.database": (STRING, '"database":"shop"', "shop"),
+    "value.table": (STRING, '"table":"orders"', "orders"),
+    "value.primary-key-columns": (TEXTS, '"primary_key_columns":["k","v"]', ["k", "v"]),
+    "value.ingestion-timestamp": (INSTANT, f'"ts":{MILLIS // 1000}', AT),
+}
+FINE = AT.replace(microsecond=123456)
+AS_OGG: dict[str, tuple[DataType, str, object]] = {
+    "value.table": (STRING, '"table":"SHOP.ORDERS"', "SHOP.ORDERS"),
+    "value.primary-keys": (TEXTS, '"primary_keys":["k"]', ["k"]),
+    "value.ingestion-timestamp": (TimestampLtz(6), '"current_ts":"2020-05-13T15:40:06.123456Z"', FINE),
+    "value.event-timestamp": (TimestampLtz(6), '"op_ts":"2020-05-13 15:40:06.123456"', FINE),
+}
+INSERTS = {
+    "canal": '{{"data":[{{"k":1}},{{"k":2}}],"type":"INSERT"{beside}}}',
+    "maxwell": '{{"data":{{"k":1}},"type":"insert"{beside}}}',
+    "ogg": '{{"after":{{"k":1}},"op_type":"I"{beside}}}',
+}
+
+
+@pytest.mark.parametrize(("form", "told"), [("canal", AS_CANAL), ("maxwell", AS_MAXWELL), ("ogg", AS_OGG)])
+def test_what_a_record_says_beside_its_rows_is_metadata(form: str, told: dict[str, tuple[DataType, str, object]]):
+    columns = {f"m{i}": kind for i, (kind, _, _) in enumerate(told.values())}
+    keys = {f"m{i}": key for i, key in enumerate(told)}
+    source = table({**columns, "k": BIGINT}, f"{form}-json", metadata=keys)
+    beside = tuple(value for _, _, value in told.values())
+    ids = (1, 2) if form == "canal" else (1,)
+    record = INSERTS[form].format(beside="".join(f",{text}" for _, text, _ in told.values()))
+    assert rows(source, record) == [(*beside, k) for k in ids]
+    nothing = INSERTS[form].format(beside="")
+    assert rows(source, nothing) == [(*[None] * len(told), k) for k in ids]
+
+
+@pytest.mark.parametrize(("form", "told"), [("canal", AS_CANAL), ("maxwell", AS_MAXWELL), ("ogg", AS_OGG)])
+def test_one_alone_is_read_without_the_others(form: str, told: dict[str, tuple[DataType, str, object]]):
+    for key, (kind, text, value) in told.items():
+        source = table({"m": kind, "k": BIGINT}, f"{form}-json", metadata={"m": key})
+        assert rows(source, INSERTS[form].format(beside=f",{text}"))[0] == (value, 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "key", "beside", "value"),
+    [
+        ("canal", "value.event-timestamp", '"es":9223372036854775807', None),
+        ("maxwell", "value.ingestion-timestamp", '"ts":9223372036854775807', None),
+        ("maxwell", "value.ingestion-timestamp", '"ts":-1', datetime(1969, 12, 31, 23, 59, 59)),
+        ("ogg", "value.event-timestamp", '"op_ts":"soon"', None),
+        ("ogg", "value.event-timestamp", '"op_ts":"2021-02-29 00:00:00"', None),
+        ("ogg", "value.event-timestamp", '"op_ts":"2020-02-29 00:00:00.1239"', datetime(2020, 2, 29, 0, 0, 0, 123000)),
+        (
+            "ogg",
+            "value.event-timestamp",
+            '"op_ts":"1969-12-31 23:59:59.9999"',
+            datetime(1969, 12, 31, 23, 59, 59, 999000),
+        ),
+    ],
+)
+def test_a_time_that_is_none_or_too_far_away_is_null(form: str, key: str, beside: str, value: datetime | None):
+    source = table({"m": Timestamp(3), "k": BIGINT}, f"{form}-json", metadata={"m": key})
+    assert rows(source, INSERTS[form].format(beside=f",{beside}"))[0] == (value, 1)
+    assert dead(source, INSERTS[form].format(beside=f",{beside}")) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from uuid import uuid4
 
 import pytest
@@ -46,6 +47,29 @@ def test_a_pattern_matches_whole_names_of_topics_that_are_not_internal(cluster: 
 
 def test_ends_are_after_the_last_record(cluster: Cluster, topic: str):
     assert cluster.end_offsets([topic]) == {topic: {0: 5, 1: 5, 2: 0}}
+
+
+def test_the_newest_time_is_that_of_all_partitions(cluster: Cluster, topic: str):
+    other = f"out-{uuid4().hex[:8]}"
+    cluster.create([TopicSpec(name=other, partitions=2)])
+    assert cluster.newest_time([topic]) == 1009
+    assert cluster.newest_time([topic, other]) == 1009
+    assert cluster.newest_time([other]) is None
+
+
+def test_the_end_of_a_transaction_has_the_time_of_the_broker(kafka: Broker, cluster: Cluster, topic: str):
+    before = time.time() * 1000
+    writer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": topic})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    writer.produce(topic, b"x", partition=2, timestamp=1)
+    writer.commit_transaction(30)
+    until = time.monotonic() + 60
+    while cluster.newest_time([topic]) == 1009 and time.monotonic() < until:
+        time.sleep(0.05)  # its end is written a moment after it was promised
+    newest = cluster.newest_time([topic])
+    assert newest is not None
+    assert abs(newest - before) < 600_000, "the broker is on this machine"
 
 
 STARTS = {

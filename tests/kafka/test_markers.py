@@ -55,14 +55,14 @@ def _never() -> None:
 
 def test_there_is_no_marker_at_first(reader: MarkerReader, place: MarkerPlace):
     assert reader.committed(place, 20) is None
-    assert reader.settled(place, 60, _never) is None
+    assert reader.last_decided(place, 60, _never) is None
 
 
 def test_the_last_committed_marker_counts(reader: MarkerReader, place: MarkerPlace, transact: Transact):
     transact(b"mine", Marker(1, b"a").encode()).commit_transaction()
     transact(b"mine", Marker(2, b"b").encode(), Marker(3, b"c").encode()).commit_transaction()
     transact(b"mine", Marker(4, b"d").encode()).abort_transaction()
-    assert reader.settled(place, 60, _never) == Marker(3, b"c")
+    assert reader.last_decided(place, 60, _never) == Marker(3, b"c")
 
 
 def test_it_is_found_under_many_of_others_and_behind_aborted_ones(
@@ -71,7 +71,7 @@ def test_it_is_found_under_many_of_others_and_behind_aborted_ones(
     transact(b"mine", Marker(5, b"a").encode()).commit_transaction()
     transact(b"other", b"x", times=100_000).commit_transaction()
     transact(b"mine", Marker(6, b"b").encode(), times=5_000).abort_transaction()
-    assert reader.settled(place, 60, _never) == Marker(5, b"a")
+    assert reader.last_decided(place, 60, _never) == Marker(5, b"a")
 
 
 def test_an_open_transaction_of_another_query_is_not_waited_for(
@@ -79,7 +79,7 @@ def test_an_open_transaction_of_another_query_is_not_waited_for(
 ):
     transact(b"mine", Marker(5, b"a").encode()).commit_transaction()
     transact(b"other", b"x")
-    assert reader.settled(place, 60, _never) == Marker(5, b"a")
+    assert reader.last_decided(place, 60, _never) == Marker(5, b"a")
 
 
 def test_a_marker_behind_an_open_transaction_is_waited_for(
@@ -95,14 +95,14 @@ def test_a_marker_behind_an_open_transaction_is_waited_for(
         if len(waits) == 5:
             other.commit_transaction()
 
-    assert reader.settled(place, 60, ends_in_a_while) == Marker(5, b"a")
+    assert reader.last_decided(place, 60, ends_in_a_while) == Marker(5, b"a")
     assert len(waits) >= 5
 
 
 def test_a_marker_of_another_version_is_refused(reader: MarkerReader, place: MarkerPlace, transact: Transact):
     transact(b"mine", b'{"format": 2, "batch": 1}').commit_transaction()
     with pytest.raises(KafkaConfigError, match="another version"):
-        reader.settled(place, 60, _never)
+        reader.last_decided(place, 60, _never)
 
 
 @pytest.mark.parametrize(("partitions", "policy"), [(PARTITIONS, "compact,delete"), (2, "compact")])

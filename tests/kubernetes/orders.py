@@ -77,7 +77,7 @@ class Orders:
         right = {name: rows for name, rows in expected(self._fed).items() if name != "windows"}
         until(f"the answer over {self._fed} orders", lambda: self._answer() == right, seconds, explain, every=1)
 
-    def until_filled(self, explain: Any = str, seconds: float = 240) -> None:
+    def until_backfilled(self, explain: Any = str, seconds: float = 240) -> None:
         """Wait until the table that is new in the larger pipeline has the answer over all orders so far."""
         right = Counter(row["user"] for _, row in orders(self._fed) if row["amount"] > 500)
         until(f"the new table has {self._fed} orders", lambda: self._filled() == right, seconds, explain, every=1)

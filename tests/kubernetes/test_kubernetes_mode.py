@@ -68,7 +68,7 @@ def test_what_a_changed_query_has_new_is_filled_by_executors_of_its_own(running:
     running.until_replaced(before, 480)
     assert "the changed query has taken over" in running.log()
     orders.until_answered(running.told)
-    orders.until_filled(running.told)
+    orders.until_backfilled(running.told)
     until("there are others", lambda: len(names(running)) == 2 and not executors & names(running), 240, running.told)
 
 

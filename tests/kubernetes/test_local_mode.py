@@ -94,7 +94,7 @@ def test_what_a_changed_query_has_new_is_filled_before_it_runs(orders: Orders, r
     orders.feed(1000)
     running.kubectl("delete", "pod", DRIVER, "--wait=false")
     orders.until_answered(running.told)
-    orders.until_filled(running.told)
+    orders.until_backfilled(running.told)
     assert "the changed query has taken over" in running.log() or "belongs to this query" in running.log()
     # The value stays: the next start finds nothing to fill.
     before = running.pod_id()
@@ -103,7 +103,7 @@ def test_what_a_changed_query_has_new_is_filled_before_it_runs(orders: Orders, r
     assert "the checkpoint belongs to this query" in running.log()
     orders.feed(1000)
     orders.until_answered(running.told)
-    orders.until_filled(running.told)
+    orders.until_backfilled(running.told)
 
 
 def test_a_driver_that_is_deleted_comes_back_and_goes_on(orders: Orders, running: Release):

@@ -41,9 +41,9 @@ def case(folder: Path, **files: str) -> Path:
     return folder
 
 
-def test_a_right_case_passes_however_its_cells_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_case_passes_however_its_cells_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["test", str(case(tmp_path))]) == 0
-    assert f"right  {tmp_path}" in capsys.readouterr().out
+    assert f"passed  {tmp_path}" in capsys.readouterr().out
 
 
 def test_a_folder_of_cases_runs_all_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -54,7 +54,7 @@ def test_a_folder_of_cases_runs_all_of_them(tmp_path: Path, capsys: pytest.Captu
     out = capsys.readouterr().out
     assert "big.changes, batch 1:" in out
     assert "| +I | dan     | 6      | 0     |  expected, but missing" in out
-    assert "1 of 2 cases right" in out
+    assert "1 of 2 cases passed" in out
 
 
 def test_update_writes_what_came_and_drops_what_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

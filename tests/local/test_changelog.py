@@ -25,5 +25,5 @@ def test_with_a_key_a_new_row_replaces_the_one_before():
 
 
 def test_a_row_that_is_not_there_cannot_be_taken_back():
-    with pytest.raises(NotThere, match="batch 2: -D takes back a row that is not there: bob, 2"):
+    with pytest.raises(NotThere, match="batch 2: -D retracts a row that does not exist: bob, 2"):
         applied([[Change("+I", ANN)], [Change("-D", BOB)]], None)

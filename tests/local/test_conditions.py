@@ -121,3 +121,25 @@ def test_a_value_that_is_compared_and_cannot_be_computed_costs_its_own_row_alone
     assert rows(found) == [(1, 6, None), (2, 6, 3)]
     dead = [row for tables in found.dead.values() for table in tables for row in table.to_pylist()]
     assert [(row["c0"], row["c1"]) for row in dead] == [(1, 0)]
+
+
+UNLIKE = "k NOT IN (SELECT k FROM b WHERE a.v / b.w > 1)"
+
+
+@pytest.mark.parametrize(
+    ("query", "answers"),
+    [
+        (f"SELECT k, v, 0 FROM a WHERE {UNLIKE}", [(2, 6, 0), (4, 6, 0)]),
+        (f"SELECT k, CAST({UNLIKE} AS INT), 0 FROM a", [(2, 1, 0), (3, 0, 0), (4, 1, 0)]),
+        ("SELECT a.k, v, w FROM a LEFT JOIN b ON a.v / b.w > 1 AND a.k >= b.k AND a.k < 4", [(3, 6, 2), (4, 6, None)]),
+    ],
+)
+def test_a_part_of_a_condition_that_fails_is_of_no_matter_where_another_part_is_not_true(
+    query: str, answers: list[tuple[int | None, ...]]
+):
+    """The row of b with key 1 divides by zero: only rows of a for which its key makes it matter are dead."""
+    a = [f'{{"k": {k}, "v": 6}}' for k in (1, 2, 3, 4)]
+    found = answer(query, a, ['{"k": 1, "w": 0}', '{"k": 3, "w": 2}'])
+    assert rows(found) == answers
+    dead = [row["c0"] for tables in found.dead.values() for table in tables for row in table.to_pylist()]
+    assert sorted(set(dead)) == ([1, 2, 3] if "LEFT JOIN" in query else [1])

@@ -192,7 +192,7 @@ def test_a_row_that_is_taken_back_has_the_values_it_was_written_with():
 
 
 DRAWN_NOWHERE = "would have another value on a replay"
-TAKEN_BACK = "would have another value when its row is taken back"
+TAKEN_BACK = "would have another value when its row is retracted"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from service.formats.dead_letters import REASONS
 from service.observability.metrics import KNOWN, PREFIX
+from service.observability.metrics.catalogue import STORE_OPERATIONS
 from service.observability.metrics.series import KINDS, OUTCOMES
 from service.plan.lowering.lower import compile_job
 from service.sql.pipeline import read
@@ -146,4 +147,5 @@ def bounds_of(topics: Topics) -> dict[str, set[str]]:
         "executor": {"driver"},
         "process": {"driver", "jvm", "worker", "writer"},
         "area": {"heap", "nonheap"},
+        "operation": set(STORE_OPERATIONS),
     }

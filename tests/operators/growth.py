@@ -194,6 +194,17 @@ GROWTH: dict[str, Growth] = {
     "regular join, keys": growing(
         (regular_join.joined("full"),), lambda i: (i, "x"), [(1, "y"), (100, "y"), (-1, "y")], gone=[(7, "x")]
     ),
+    **{
+        f"{kind} join, rows of a key that matches already": Growth(
+            (regular_join.joined(kind),),
+            lambda rows: [
+                Batch([Change(("y", 1, 0.5), 1, 1)]),
+                *(Batch([Change((1, f"x{i}"), 1, 0) for i in range(start, rows, 3)]) for start in range(3)),
+            ],
+            Batch([Change(("z", 1, 1.5), 1, 1), Change(("y", 1, 0.5), -1, 1), Change((1, "x0"), -1, 0)]),
+        )
+        for kind in ("semi", "anti", "mark")
+    },
     "normalize, keys": growing(
         (NormalizeOperator(output=regular_join.LEFT, key=(0,)),), lambda i: (i, "x"), [(1, "y"), (-1, "y")]
     ),
@@ -237,6 +248,12 @@ GROWTH: dict[str, Growth] = {
     ),
     "window aggregate, hopping over keys of open windows": growing(
         windows.windowed(Hop(size=HOUR, slide=HOUR // 6)),
+        lambda i: (f"k{i}", i, at(HOUR + i)),
+        [("k1", 5, at(HOUR)), ("k", 1, at(5))],
+        then=9,
+    ),
+    "window aggregate, in the order of arrival over keys of open windows": growing(
+        windows.in_order(Hop(size=HOUR, slide=HOUR // 6)),
         lambda i: (f"k{i}", i, at(HOUR + i)),
         [("k1", 5, at(HOUR)), ("k", 1, at(5))],
         then=9,

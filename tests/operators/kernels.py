@@ -576,11 +576,10 @@ CASES: dict[str, Case] = {
         windows.cut,
     ),
     "window aggregate, in the order of arrival": timed(
-        windows.windowed(HOP, windows.IN_ORDER, each_window=True),
+        windows.in_order(HOP),
         lambda seed: windows.numbered(windows.arrivals(seed, 60)),
         windows.oracle(HOP, windows.IN_ORDER),
-        # A row is in a partial of each of its windows.
-        lambda batches: 3 * since(batches, HOP.size + HOP.slide),
+        lambda batches: since(batches, HOP.size + HOP.slide),
         windows.cut,
     ),
     "firing aggregate, early": timed(

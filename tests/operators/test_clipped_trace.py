@@ -1,4 +1,4 @@
-"""A trace whose slots are cut anew while merges are under way, against a model: what was merged is not seen again."""
+"""A trace whose slots are cut again while merges are under way, against a model: what was merged is not seen again."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from operators.hashing import Hashes, bucket_hash
 from operators.time import END_OF_TIME
 from operators.windows.firing import AT_CLOSE, Firing
 from operators.windows.firing_aggregate import FiringAggregateOperator
+from operators.windows.numbered_windows import NumberedWindows
 from operators.windows.shapes import Cumulate, Hop, tumble
 from operators.windows.window_aggregate import WindowAggregateOperator
 from operators.windows.window_partial import for_groups
@@ -119,7 +120,9 @@ def test_with_every_batch_the_answer_is_that_of_all_rows_so_far(window, restart:
 @pytest.mark.parametrize("restart", [False, True])
 def test_rows_of_a_window_are_taken_in_the_order_in_which_they_arrived_however_they_are_cut(window, restart: bool):
     changes = numbered(arrivals(21, 60))
-    kernels = firing(Firing(0, 0, LATENESS), WINDOWS[window], IN_ORDER, each_window=window != "tumble")
+    overlap = window != "tumble"
+    partial, whole = firing(Firing(0, 0, LATENESS), WINDOWS[window], IN_ORDER, numbered=overlap)
+    kernels = (NumberedWindows(of=whole),) if overlap else (partial, whole)
     query = oracle(WINDOWS[window], False, IN_ORDER)
     for sizes in (steps(3), repeat(7), repeat(60)):
         holds_oracle(kernels, cut(changes, sizes), query, restart)

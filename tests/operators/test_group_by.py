@@ -334,6 +334,38 @@ def test_a_retraction_for_a_key_without_state_is_dropped_and_counted():
     assert (run.log, run.unmatched_retractions, run.state_rows()) == ([], 1, 0)
 
 
+VALUES_KEPT = [
+    (AggregateSpec(function="COUNT"), pa.int64(), "COUNT(*)"),
+    (AggregateSpec(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
+    (AggregateSpec(function="MAX", arguments=(1,)), pa.int64(), "MAX(c1)"),
+    (AggregateSpec(function="ARRAY_AGG", arguments=(1,)), pa.list_(pa.int64()), "LIST(c1 ORDER BY c1)"),
+    (AggregateSpec(function="LAST_VALUE", arguments=(1,)), pa.int64(), "MAX(c1)"),
+]
+"""Aggregates that keep the values of a group beside it."""
+
+
+@pytest.mark.parametrize("hashes", ["apart", "shared"])
+@pytest.mark.parametrize("gone", [[6], [6, 8]])
+def test_a_row_beside_a_retraction_without_state_leaves_no_value_behind(hashes, gone, monkeypatch):
+    """As after a time to live, when the old and the new version of a row come in one batch."""
+    if hashes == "shared":
+        share_hashes(monkeypatch)
+    run = Run(grouping((0,), VALUES_KEPT))
+    run(Batch([Change(row("bob", 9))]))
+    before = run.state_rows()
+    run(Batch([Change(row("ann", 7)), *(Change(row("ann", value), -1) for value in gone)]))
+    assert run.state_rows() == before
+    run(Batch([Change(row("ann", 3)), Change(row("bob", 1))]))
+    assert run.applied == Counter([("ann", 1, 1, 3, (3,), 3), ("bob", 2, 2, 9, (1, 9), 1)])
+
+
+def test_values_without_a_key_are_forgotten_with_their_row():
+    run = Run(grouping((), VALUES_KEPT))
+    run(Batch([Change(row("ann", 7)), Change(row("ann", 6), -1)]))
+    run(Batch([Change(row("ann", 3))]))
+    assert run.applied == Counter([(1, 1, 3, (3,), 3)])
+
+
 def test_a_group_is_forgotten_exactly_when_its_time_to_live_has_passed():
     run = Run(grouping((0,), SUM, ttl=1000))
     run(Batch([Change(row("ann", 5))], now=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +117,46 @@ def generated(seed: int, batches: int, append: bool = False, keys: int = 6) -> l
 def test_joins_equal_a_batch_query(kind, residual):
     run = holds_oracle((joined(kind, residual),), generated(1, 25), oracle(kind, residual))
     assert run.unmatched_retractions == 0
+
+
+def without_keys(kind: str) -> RegularJoin:
+    return RegularJoin(left=LEFT, right=RIGHT, kind=JoinKind(kind), left_keys=(), right_keys=(), null_safe=())
+
+
+@pytest.mark.parametrize("kind", ["semi", "anti", "mark"])
+def test_a_condition_that_compares_nothing_asks_whether_there_is_any_row(kind):
+    answer = {
+        "semi": "SELECT * FROM t0 WHERE EXISTS (FROM t1)",
+        "anti": "SELECT * FROM t0 WHERE NOT EXISTS (FROM t1)",
+        "mark": "SELECT *, EXISTS (FROM t1) FROM t0",
+    }[kind]
+    batches = [
+        Batch([Change((1, "x"), 1, 0), Change((None, None), 1, 0)]),
+        Batch([Change(("a", 1, 0.5), 1, 1), Change(("b", None, None), 2, 1)]),
+        Batch([Change(("a", 1, 0.5), -1, 1), Change((2, "y"), 1, 0)]),
+        Batch([Change(("b", None, None), -2, 1)]),
+        Batch([Change((1, "x"), -1, 0)]),
+    ]
+    run = holds_oracle((without_keys(kind),), batches, answer)
+    assert run.unmatched_retractions == 0
+
+
+@pytest.mark.parametrize("append", [True, False])
+@pytest.mark.parametrize("kernel", [*(joined(kind) for kind in ("semi", "anti", "mark")), without_keys("anti")])
+def test_right_rows_of_which_only_the_key_is_asked_are_one_row_of_state(kernel, append):
+    run = Run((replace(kernel, append=(append, append)),))
+    for start in range(3):
+        run(Batch([Change((f"y{i}", 1, 0.5), 1, 1) for i in range(start, 30, 3)]))
+    assert run.state_rows() == 1
+
+
+def test_a_row_lives_on_with_each_match_of_its_key_under_a_ttl():
+    run = Run((joined("semi", ttl=(100, 0)),))
+    run(Batch([Change((1, "x"), 1, 0), Change(("a", 1, 0.5), 1, 1)], now=0))
+    run(Batch([Change(("b", 1, 0.5), 1, 1)], now=90))
+    run(Batch([Change((1, "x"), -1, 0)], now=150))
+    assert run.unmatched_retractions == 0
+    assert not +run.applied
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,6 +14,7 @@ from operators.aggregates.functions import AggregateSpec
 from operators.state.block import Block, BlockStore, Loaded
 from operators.state.operator_state import State
 from operators.time import END_OF_TIME, MIN_TIME, Clock
+from operators.windows.numbered_windows import NumberedWindows
 from operators.windows.shapes import Attached, Cumulate, Hop, tumble
 from operators.windows.slices import instants, reach, slice_text, windows_of
 from operators.windows.window_aggregate import WindowAggregateOperator
@@ -29,7 +30,6 @@ from tests.operators.properties import (
     holds_oracle,
     holds_restart,
     no_state,
-    rows_of,
 )
 
 EPOCH = datetime(1970, 1, 1)
@@ -168,36 +168,93 @@ def numbered(changes: list[Change]) -> list[Change]:
     return [Change((change.row[0], i, change.row[2])) for i, change in enumerate(changes)]
 
 
+def in_order(window, aggregates=IN_ORDER, **options):
+    """What aggregates rows in the order of arrival: where windows overlap, one kernel that numbers them."""
+    if isinstance(window, Hop) and window.slide >= window.size:
+        return windowed(window, aggregates, **options)
+    return (NumberedWindows(of=windowed(window, aggregates, numbered=True, **options)[1]),)
+
+
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize("restart", [False, True])
 def test_rows_of_a_window_are_taken_in_the_order_in_which_they_arrived(name, restart):
-    kernels = windowed(WINDOWS[name], IN_ORDER, each_window=name in OVERLAPPING)
     batches = cut(numbered(arrivals(21, 150)), steps(21))
-    run = holds_oracle(kernels, batches, oracle(WINDOWS[name], IN_ORDER), restart)
+    run = holds_oracle(in_order(WINDOWS[name]), batches, oracle(WINDOWS[name], IN_ORDER), restart)
     assert (run.late_count, run.state_rows()) == (0, 0)
 
 
-@pytest.mark.parametrize("name", OVERLAPPING)
-def test_the_copies_of_rows_for_their_windows_are_made_a_few_rows_at_a_time(name, monkeypatch):
-    kernels, batches = windowed(WINDOWS[name], IN_ORDER, each_window=True), cut(numbered(arrivals(22, 80)), steps(22))
-    whole = Run(kernels)
-    expected = [rows_of(whole(batch)) for batch in batches]
-    monkeypatch.setattr("operators.windows.window_partial.MOST_COPIES", 1)
-    pieces = Run(kernels)
-    assert [rows_of(pieces(batch)) for batch in batches] == expected
+NULLS = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", STAMP), ("c3", pa.bool_()), ("c4", pa.string())])
+LISTED = [
+    (AggregateSpec(function="ARRAY_AGG", arguments=(4,)), pa.list_(pa.string()), "LIST(c4 ORDER BY c1)"),
+    (
+        AggregateSpec(function="LISTAGG", arguments=(4,), constants=("'{}'",)),
+        pa.string(),
+        "STRING_AGG(c4, '{}' ORDER BY c1)",
+    ),
+    (
+        AggregateSpec(function="LISTAGG", arguments=(4,), filter=3),
+        pa.string(),
+        "STRING_AGG(c4, ',' ORDER BY c1) FILTER (WHERE c3)",
+    ),
+    (
+        AggregateSpec(function="JSON_ARRAYAGG", arguments=(4,), constants=("to_json({0})", "'null'")),
+        pa.string(),
+        "'[' || STRING_AGG(COALESCE(to_json(c4), 'null'), ',' ORDER BY c1) || ']'",
+    ),
+    (
+        AggregateSpec(function="JSON_ARRAYAGG", arguments=(4,), filter=3, constants=("to_json({0})",)),
+        pa.string(),
+        "'[' || COALESCE(STRING_AGG(to_json(c4), ',' ORDER BY c1) FILTER (WHERE c3), '') || ']'",
+    ),
+    (
+        AggregateSpec(function="FIRST_VALUE", arguments=(4,), filter=3),
+        pa.string(),
+        "ARG_MIN(c4, c1) FILTER (WHERE c3 AND c4 IS NOT NULL)",
+    ),
+    (AggregateSpec(function="LAST_VALUE", arguments=(4,)), pa.string(), "ARG_MAX(c4, c1)"),
+    (AggregateSpec(function="COUNT", arguments=(4,), distinct=True), pa.int64(), "COUNT(DISTINCT c4)"),
+]
+"""What follows the order of arrival, of values that may be NULL and of rows that may be left out."""
 
 
 @pytest.mark.parametrize("name", OVERLAPPING)
-def test_a_row_is_late_once_where_each_window_has_partials_of_its_own(name):
+@pytest.mark.parametrize("restart", [False, True])
+def test_lists_in_the_order_of_arrival_leave_out_what_lists_leave_out(name, restart):
+    dice = random.Random(31)
+    rows = [
+        Change((*change.row, dice.choice([True, False, None]), dice.choice(["a", 'b"{0}', "", None])))
+        for change in numbered(arrivals(31, 120))
+    ]
+    kernels = in_order(WINDOWS[name], LISTED, input=NULLS)
+    run = holds_oracle(kernels, cut(rows, steps(31)), oracle(WINDOWS[name], LISTED), restart)
+    assert run.state_rows() == 0
+
+
+def test_a_row_is_kept_once_whatever_the_number_of_windows_that_it_is_in():
+    run = Run(in_order(Hop(size=100_000, slide=1)))
+    run(Batch([Change(("a", i, at(i))) for i in range(50)], watermark=10))
+    assert run.state_rows() == 50
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_a_row_is_late_once_where_rows_are_numbered(name):
     dice = random.Random(5)
     changes = [Change((dice.choice("ab"), i, at(dice.randrange(200)))) for i in range(120)]
     batches = [Batch(changes[i : i + 12], watermark=i) for i in range(0, 120, 12)]
-    slices, windows = (Run(windowed(WINDOWS[name], IN_ORDER[:1], each_window=each)) for each in (False, True))
+    partials, rows = Run(windowed(WINDOWS[name], IN_ORDER[:1])), Run(in_order(WINDOWS[name], IN_ORDER[:1]))
     for batch in [*batches, Batch([], watermark=END_OF_TIME)]:
-        slices(batch)
-        windows(batch)
-    assert windows.applied == slices.applied
-    assert windows.late_count == slices.late_count > 0
+        partials(batch)
+        rows(batch)
+    assert rows.applied == partials.applied
+    assert rows.late == partials.late
+    assert rows.late_count == partials.late_count > 0
+
+
+def test_a_row_in_the_gap_between_two_windows_is_not_late():
+    run = Run(windowed(WINDOWS["hop with gaps"]))
+    run(Batch([Change(("a", 1, at(3)))], watermark=24))
+    run(Batch([Change(("a", 2, at(15))), Change(("a", 3, at(9)))], watermark=24))
+    assert run.late == [("a", 3, at(9))]
 
 
 def taken_back(seed: int, count: int) -> list[Change]:

@@ -282,7 +282,7 @@ def test_dead_letters_and_late_rows_are_told_with_the_last_reason():
     stage.pass_time(7)
     letters, late = finding(stage, "dead letters"), finding(stage, "late rows")
     assert letters["text"] == ("3 records or rows were sent to tailrace.dead-letter; the last 7.0 s ago: bad-json")
-    assert late["text"] == "2 rows came behind the watermark and were left out (at group_by_1)"
+    assert late["text"] == "2 rows arrived behind the watermark and were left out (at group_by_1)"
 
 
 def test_before_the_first_batch_there_is_nothing_to_say():

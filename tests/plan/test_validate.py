@@ -174,7 +174,7 @@ def test_a_processing_time_of_rows_that_are_taken_back_is_named():
         job(sink(project(scan(cdc), user="user", at=NOW), table("out", "user s", "at n", fmt="debezium-json")))
     )
     assert only == (
-        '"at", which is NOW(), would have another value when its row is taken back'
+        '"at", which is NOW(), would have another value when its row is retracted'
         ' | table "cdc" updates and deletes rows | leave it out, or take a time that the records carry'
     )
 
@@ -183,7 +183,7 @@ def test_a_processing_time_of_rows_that_are_taken_back_is_named():
 def test_a_value_that_changes_cannot_be_computed_of_rows_that_are_taken_back(value: Call):
     (only,) = said(job(sink(project(by_user, a="user", b=value), OUT)))
     assert only == (
-        f'"b", which is {value.name}(), would have another value when its row is taken back'
+        f'"b", which is {value.name}(), would have another value when its row is retracted'
         " | GROUP BY user updates and deletes rows | compute it where rows enter, before that step"
     )
     assert said(job(sink(total(project(orders, user="user", n=value), ("user",), "n"), OUT))) == []

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.files import FolderFiles, StateMissing, StoredAt
-from service.checkpoint.version import ShardState, Version, VersionSettled
+from service.checkpoint.version import BatchAlreadyDone, ShardState, Version
 from service.plan.lowering.lower import compile_job
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import is_first_attempt
@@ -145,7 +145,7 @@ def test_a_driver_that_wakes_up_after_another_has_done_its_batch_leaves_the_stat
         settled = Version.before(files, BATCH + 1)
         files.put(f"commits/{BATCH}", [b"v1\n{}"])
         moved = ShardState(1, 0, {}, StoredAt("tailrace/state/late", 0, 1)).to_json()
-        with pytest.raises(VersionSettled, match=f"has completed batch {BATCH} already"):
+        with pytest.raises(BatchAlreadyDone, match=f"has completed batch {BATCH} already"):
             Batch(report(0, state=(moved,)), report(1)).given_to(end)
         assert Version.before(files, BATCH + 1) == settled
 

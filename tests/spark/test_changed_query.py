@@ -47,7 +47,9 @@ def test_a_query_with_one_more_column_goes_on_from_the_totals_of_the_one_before(
     running.start()
     after = [{"name": "ann", "total": 3}, {"name": "ann", "total": 7, "twice": 14}]
     running.until("the total goes on", lambda: written() == after)
-    events = [each for each in running.events() if each["event"] == "the query has changed and goes on with its state"]
+    events = [
+        each for each in running.events() if each["event"] == "the query has changed and continues with its state"
+    ]
     assert [each["operators_kept"] for each in events] == [1]
     running.terminate()
     assert running.wait(60) == 0
@@ -112,7 +114,7 @@ def test_a_query_goes_on_that_reads_one_table_more_and_another_no_more(
     running.terminate()
     assert running.wait(60) == 0
 
-    # The table that was read before is read anew: its offsets were dropped with it.
+    # The table that was read before is read again: its offsets were dropped with it.
     running.rewrite(text)
     running.start()
     running.until("the table before is read from its start", lambda: seen()[4:] == ["clicks 1", "clicks 2", "clicks 3"])

@@ -1,4 +1,5 @@
-"""The clock of the machine goes a year ahead and back, and an hour back: no row is forgotten, and batches go on."""
+"""The clock of the machine goes a year ahead and back, and an hour back: no row is forgotten, and batches go on.
+One that is ahead when the service starts is told."""
 
 from __future__ import annotations
 
@@ -70,3 +71,27 @@ def test_a_clock_that_jumps_a_year_ahead_and_back_costs_no_state(
     job.until("batches go on behind the clock", lambda: total() == 7)
     job.terminate()
     assert job.wait(60) == 0
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the clock is made by a C compiler")
+def test_a_clock_that_is_a_year_ahead_at_the_start_is_told(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
+) -> None:
+    orders, totals = make_topic("orders"), make_topic("totals", cleanup_policy="compact")
+    clock = Clock(tmp_path)
+    job = service(QUERY.format(orders=orders, totals=totals), kafka.bootstrap)
+    job.within = clock.within
+    feed(kafka.bootstrap, orders, [(0, {"name": "ann", "amount": 1})])
+    job.start()
+    job.until("the order is counted", lambda: read(kafka.bootstrap, totals) != [])
+    job.terminate()
+    assert job.wait(60) == 0
+    job.start()
+    job.until("a right clock is started with", lambda: job.log.count('"event": "started"') == 2)
+    assert "the clock may be wrong" not in job.log
+    job.kill()
+    clock.set(YEAR)
+    job.start()
+    job.until("the query runs all the same", lambda: job.log.count('"event": "started"') == 3)
+    assert "365 days ahead of everything that the checkpoint and the topics know" in job.log
+    job.kill()

@@ -12,6 +12,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from service.deployment.replanning import Cut, PlanKept
+from service.deployment.start_clock import RIGHT, StartClock
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable, MessageTooLarge, Refused, TransactionLost
@@ -34,11 +35,15 @@ class _Observer:
     def failed(self, name: str, *_: Any) -> None:
         self.said.append(("failed", name))
 
-    def cut_anew(self, name: str, batch: int, before: int, rows: int) -> None:
-        self.said.append(("cut anew", batch, before, rows))
+    def replanned(self, name: str, batch: int, before: int, rows: int) -> None:
+        self.said.append(("replanned", batch, before, rows))
 
     def kept_plan(self, name: str, reason: str) -> None:
         self.said.append(("kept", reason))
+
+    def start_clock(self, name: str, ahead: float, doubt: str, hint: str) -> None:
+        if doubt:
+            self.said.append(("clock", ahead, doubt))
 
     def learned(self, name: str, topic: str, size: int) -> None:
         self.said.append(("learned", topic, size))
@@ -62,6 +67,7 @@ class _Runner:
         self.look_every = 0.0
         self.stopped = False
         self.jumped: ClockJumped | None = None
+        self.clock = RIGHT
         self.known: set[int] = set()
 
     def clock_jumped(self) -> ClockJumped | None:
@@ -76,6 +82,9 @@ class _Runner:
     def missing(self) -> None:
         return None
 
+    def start_clock(self) -> StartClock:
+        return self.clock
+
     def begun_in_vain(self) -> bool:
         return self.killed
 
@@ -85,7 +94,7 @@ class _Runner:
     def added_topics(self) -> dict[str, tuple[str, ...]]:
         return {}
 
-    def cut_anew(self) -> Cut:
+    def replan(self) -> Cut:
         self.rows //= 2
         if not self.rows:
             raise PlanKept("it cannot be made smaller", "skip it")
@@ -244,9 +253,9 @@ def test_a_batch_that_does_not_fit_is_cut_as_long_as_it_can_be_and_then_fails_as
     while made.look() is None:
         pass
     assert observer.said == [
-        ("cut anew", 7, 4, 2),
+        ("replanned", 7, 4, 2),
         ("failed", "j0"),
-        ("cut anew", 7, 2, 1),
+        ("replanned", 7, 2, 1),
         ("failed", "j0"),
         ("kept", "it cannot be made smaller\n  hint:   skip it"),
         ("failed", "j0"),
@@ -277,16 +286,25 @@ def test_a_batch_that_others_were_killed_in_is_cut_before_it_is_begun(killed: bo
     made, runners, observer = jobs(1)
     made._watched[0].start_at, runners[0].killed = 0.0, killed
     assert made.look() is None
-    assert observer.said == [("cut anew", 7, 4, 2)] * killed
+    assert observer.said == [("replanned", 7, 4, 2)] * killed
 
 
 def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(supervised, "SETTLED", 0.0)
+    monkeypatch.setattr(supervised, "STATUS_DELAY", 0.0)
     made, [runner], _ = jobs(1)
     runner.plans = 3
     made.close(grace=60)
     assert runner.looks == 5, "three while it plans, one after, and only then one at the log"
     assert runner.stopped
+
+
+def test_a_clock_in_doubt_is_told_and_the_query_starts_all_the_same():
+    made, [runner], observer = jobs(1)
+    made._watched[0].start_at = 0.0
+    runner.clock = StartClock(86_400.0, "ahead", "set it right")
+    assert made.look() is None
+    assert observer.said == [("clock", 86_400.0, "ahead")]
+    assert made._watched[0].start_at is None
 
 
 def of_the_store() -> Py4JJavaError:

@@ -58,7 +58,7 @@ def archive(format_: int) -> Path:
 
 
 class Topics:
-    """The topics of the pipeline, made anew with the cities in them."""
+    """The topics of the pipeline, made again with the cities in them."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap

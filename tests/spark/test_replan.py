@@ -1,4 +1,4 @@
-"""A batch that was planned and not done, planned anew and skipped by hand, and cut anew by the service itself."""
+"""A batch that was planned and not done, replanned and skipped by hand, and replanned by the service itself."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_batch_is_planned_anew_skipped_and_cut_by_the_service(
     _write(job.checkpoint / "tailrace" / "tries.json", {"batch": 1, "processes": 3})
     job.running.start()
     assert job.running.wait() == 0
-    assert [(e["batch"], e["rows"]) for e in job.events("batch is cut anew")] == [(1, 250)]
+    assert [(e["batch"], e["rows"]) for e in job.events("batch is replanned")] == [(1, 250)]
     assert [e["records"] for e in job.events("records were skipped by hand")][-1] == 500
     totals = {f"n{k}": sum(i for i in range(500, ROWS) if i % 3 == k) for k in range(3)}
     assert {row["name"]: row["total"] for row in upserted(read(kafka.bootstrap, sink)).values()} == totals

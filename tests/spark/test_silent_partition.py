@@ -64,7 +64,7 @@ def test_a_silent_partition_holds_windows_open_until_it_is_idle_and_never_withou
     assert windows(impatient) == [(first, 3)]
     assert windows(patient) == []
 
-    # Fed anew in time, it is waited for again, until it has been silent for another while.
+    # Fed again in time, it is waited for again, until it has been silent for another while.
     feed(kafka.bootstrap, source, seconds(1, 16))
     running.until("the window that both have passed", lambda: windows(patient) == [(first, 3)])
     running.until("the window closes without the silent partition", feed_one_until(2, 25))

@@ -1,4 +1,4 @@
-"""What a filling has made of what is new in a query, put together with what the query before has of the rest.
+"""What a backfill has made of what is new in a query, put together with what the query before has of the rest.
 
 Batches are done as tasks do them, on the files of a checkpoint; there is no JVM and no Kafka.
 """
@@ -15,9 +15,9 @@ import pytest
 
 from operators.sql import Sql
 from service.checkpoint.files import Files, FolderFiles
-from service.deployment.filling import FOLDER, FollowedEnds
-from service.deployment.taking_over import NotFilled, take_over
-from service.plan.filling import FilledPart, filled_part
+from service.deployment.backfill import FOLDER, FollowedEnds
+from service.deployment.taking_over import BackfillIncomplete, take_over
+from service.plan.backfill import BackfillPart, backfill_part
 from service.plan.meaning import Meaning
 from service.plan.source_ids import going_on
 from tests.spark import test_upgrades as upgrades
@@ -73,8 +73,8 @@ def note_done(files: Files, service: Service) -> None:
         files.put(f"commits/{number}", [b"v1\n{}"])
 
 
-class Filled:
-    """A query and the filling of what another has beside it, both at the end of the same batch."""
+class Backfilled:
+    """A query and the backfill of what another has beside it, both at the end of the same batch."""
 
     def __init__(self, folder: Path, sql: Sql, text: str, *, before: str = FOR_EVER, shards: int = 2) -> None:
         self.going = Service(folder / "going", sql)
@@ -82,33 +82,33 @@ class Filled:
         for _ in range(BATCHES):
             self.going.do(2)
         self.program = going_on(program_of(text), self.going.program.meaning)
-        self.part: FilledPart = filled_part(self.program, self.going.program.meaning)
-        self.filling = Service(folder / "going" / FOLDER, sql)
-        self.filling.run_program(self.part.program)
-        self.written = [self.filling.do(shards) for _ in range(BATCHES)]
+        self.part: BackfillPart = backfill_part(self.program, self.going.program.meaning)
+        self.backfill = Service(folder / "going" / FOLDER, sql)
+        self.backfill.run_program(self.part.program)
+        self.written = [self.backfill.do(shards) for _ in range(BATCHES)]
         note_done(self.going.files, self.going)
-        note_done(self.filling.files, self.filling)
+        note_done(self.backfill.files, self.backfill)
 
     def take_over(self) -> int:
-        return take_over(self.going.files, self.filling.files, self.part, self.program)
+        return take_over(self.going.files, self.backfill.files, self.part, self.program)
 
 
 @pytest.mark.parametrize(("name", "shards"), [*((name, 2) for name in FILLED), ("another filter below", 3)])
-def test_a_query_goes_on_with_what_was_filled_as_if_it_had_always_run(
+def test_a_query_goes_on_with_what_was_backfilled_as_if_it_had_always_run(
     name: str, shards: int, tmp_path: Path, sql: Sql
 ) -> None:
     text = text_of(FILLED[name])
-    filled = Filled(tmp_path, sql, text, shards=shards)
-    assert not filled.part.refusals
+    backfilled = Backfilled(tmp_path, sql, text, shards=shards)
+    assert not backfilled.part.refusals
     always = Service(tmp_path / "always", sql)
     always.start(text)
     for number in range(BATCHES):
         answers = always.do(2)
-        for table in filled.part.tables:
-            assert filled.written[number][table] == answers[table]
-    assert filled.take_over() == BATCHES
-    filled.filling.files.remove_folder("tailrace")
-    going = filled.going
+        for table in backfilled.part.tables:
+            assert backfilled.written[number][table] == answers[table]
+    assert backfilled.take_over() == BATCHES
+    backfilled.backfill.files.remove_folder("tailrace")
+    going = backfilled.going
     going.start(text)
     for _ in range(BATCHES):
         assert going.do(2) == always.do(2)
@@ -117,7 +117,7 @@ def test_a_query_goes_on_with_what_was_filled_as_if_it_had_always_run(
 
 def test_until_the_last_step_the_first_query_goes_on_as_if_nothing_had_been(tmp_path: Path, sql: Sql) -> None:
     text = text_of(FILLED["another filter below"])
-    made = Filled(tmp_path / "made", sql, text)
+    made = Backfilled(tmp_path / "made", sql, text)
     always = Service(tmp_path / "always", sql)
     always.start(FOR_EVER)
     for _ in range(BATCHES):
@@ -127,21 +127,21 @@ def test_until_the_last_step_the_first_query_goes_on_as_if_nothing_had_been(tmp_
     while moment < steps:
         folder = tmp_path / f"killed{moment}"
         shutil.copytree(tmp_path / "made" / "going", folder)
-        going, filling = Service(folder, sql), Service(folder / FOLDER, sql)
-        going.batch = filling.batch = BATCHES
+        going, backfill = Service(folder, sql), Service(folder / FOLDER, sql)
+        going.batch = backfill.batch = BATCHES
         killed = _Steps(str(folder), moment)
         with pytest.raises(_Killed):
-            take_over(killed, filling.files, made.part, made.program)
+            take_over(killed, backfill.files, made.part, made.program)
         going.start(FOR_EVER)
         assert going.upgrade is None, "it is the first query's still"
         assert going.do(2) == wanted
-        # What was filled takes over from there, once it has read what was done since.
-        filling.run_program(made.part.program)
-        filling.do(2)
+        # What was backfilled takes over from there, once it has read what was done since.
+        backfill.run_program(made.part.program)
+        backfill.do(2)
         note_done(going.files, going)
-        note_done(filling.files, filling)
+        note_done(backfill.files, backfill)
         whole = _Steps(str(folder))
-        assert take_over(whole, filling.files, made.part, made.program) == BATCHES + 1
+        assert take_over(whole, backfill.files, made.part, made.program) == BATCHES + 1
         going.start(text)
         assert going.upgrade is None
         steps, moment = whole.count, moment + 1
@@ -174,33 +174,33 @@ class _Steps(FolderFiles):
         super().link(name, to)
 
 
-def test_a_query_that_was_stateless_gets_what_was_filled(tmp_path: Path, sql: Sql) -> None:
+def test_a_query_that_was_stateless_gets_what_was_backfilled(tmp_path: Path, sql: Sql) -> None:
     stateless = FOR_EVER[: FOR_EVER.index("EXECUTE")] + (
         "EXECUTE STATEMENT SET BEGIN INSERT INTO minutes SELECT u, amount FROM orders;\n"
         "INSERT INTO minutes SELECT u, CHAR_LENGTH(city) FROM users; END;"
     )
     text = stateless.replace("END;", "INSERT INTO totals SELECT u, SUM(amount) AS total FROM paid GROUP BY u; END;")
-    filled = Filled(tmp_path, sql, text, before=stateless)
+    backfilled = Backfilled(tmp_path, sql, text, before=stateless)
     always = Service(tmp_path / "always", sql)
     always.start(text)
     for _ in range(BATCHES):
         always.do(2)
-    filled.take_over()
-    filled.going.start(text)
-    assert filled.going.do(2) == always.do(2)
+    backfilled.take_over()
+    backfilled.going.start(text)
+    assert backfilled.going.do(2) == always.do(2)
 
 
 def test_what_has_not_read_the_same_does_not_take_over(tmp_path: Path, sql: Sql) -> None:
-    filled = Filled(tmp_path, sql, text_of(FILLED["another aggregate"]))
-    filled.going.do(2)
-    note_done(filled.going.files, filled.going)
-    with pytest.raises(NotFilled, match="has read orders/0 up to 300, and the query up to 400"):
-        filled.take_over()
-    filled.filling.do(2)
-    note_done(filled.filling.files, filled.filling)
-    filled.going.files.put("offsets/4", [b'v1\n{}\n{"orders":{"0":500}}\n-\n-'])
-    with pytest.raises(NotFilled, match="the query has planned batch 4 and not done it"):
-        filled.take_over()
+    backfilled = Backfilled(tmp_path, sql, text_of(FILLED["another aggregate"]))
+    backfilled.going.do(2)
+    note_done(backfilled.going.files, backfilled.going)
+    with pytest.raises(BackfillIncomplete, match="has read orders/0 up to 300, and the query up to 400"):
+        backfilled.take_over()
+    backfilled.backfill.do(2)
+    note_done(backfilled.backfill.files, backfilled.backfill)
+    backfilled.going.files.put("offsets/4", [b'v1\n{}\n{"orders":{"0":500}}\n-\n-'])
+    with pytest.raises(BackfillIncomplete, match="the query has planned batch 4 and not done it"):
+        backfilled.take_over()
 
 
 def sums_of_double(text: str) -> str:
@@ -262,25 +262,25 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_reading_again_would_not_make_the_same_is_refused_with_the_reason(name: str) -> None:
     before, text, reason = REFUSED[name]
-    part = filled_part(program_of(text), program_of(before).meaning)
+    part = backfill_part(program_of(text), program_of(before).meaning)
     assert any(re.search(reason, each) for each in part.refusals), part.refusals
 
 
-def test_only_what_is_new_and_what_feeds_it_is_filled() -> None:
+def test_only_what_is_new_and_what_feeds_it_is_backfilled() -> None:
     before, after = program_of(FOR_EVER), program_of(text_of(FILLED["a table is new, and what feeds it is kept"]))
-    part = filled_part(after, before.meaning)
+    part = backfill_part(after, before.meaning)
     assert (part.operators, part.tables, part.shared) == ((), ("more",), ("group_by_1",))
     assert [s.table.name for s in part.program.sources] == ["orders"]
     assert {o.table.name for o in part.program.outputs} == {"more"}
     assert part.same_start == {part.program.sources[0].id}
-    assert not filled_part(before, before.meaning).anything
-    whole = filled_part(after, Meaning(""))
+    assert not backfill_part(before, before.meaning).anything
+    whole = backfill_part(after, Meaning(""))
     assert whole.program.operators == after.operators
     assert not whole.same_start
 
 
 class TestEnds:
-    """How far a filling reads."""
+    """How far a backfill reads."""
 
     @pytest.fixture
     def files(self, tmp_path: Path) -> FolderFiles:
@@ -318,6 +318,6 @@ class TestEnds:
         self.do(files, 1, 9)
         assert not ends.final({7: {"t": {"0": 5}}})
         assert ends.final({7: {"t": {"0": 9}}})
-        assert ends.settled
-        assert ("filling", 1) in told
-        assert [event for event, *_ in told].count("filled") == 2
+        assert ends.complete
+        assert ("backfill", 1) in told
+        assert [event for event, *_ in told].count("backfilled") == 2

@@ -236,7 +236,7 @@ def test_a_refusal_says_which_writer_has_sent_the_records(spec: JobSpec, kafka: 
     kafka.refusing = query
     with pytest.raises(MessageTooLarge) as raised:
         write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *told()], AT)
-    assert raised.value.told == {f"{number}/out": (500, 0)}
+    assert raised.value.for_driver == {f"{number}/out": (500, 0)}
 
 
 def test_one_transaction_is_committed_of_all_that_a_task_writes(spec: JobSpec, kafka: Kafka):

@@ -54,7 +54,7 @@ def test_a_row_that_its_topic_does_not_take_is_a_dead_letter(
     assert ids(dead) == [0]
     assert not told(running, "batch failed")
 
-    # What fits is known since the start: the broker refuses, the next start asks anew.
+    # What fits is known since the start: the broker refuses, the next start asks again.
     limit_records(kafka.bootstrap, sink, LOWERED)
     feed(kafka.bootstrap, source, [(0, {"id": 500, "note": FITS}), (0, {"id": 501, "note": "x"})])
     running.until("the row that fits is there", lambda: ids(sink)[-1] == 501)
@@ -127,7 +127,9 @@ def test_what_a_topic_takes_is_learned_from_its_refusals_where_nobody_may_ask(
     assert ids() == list(range(1, COUNT))
     [cut] = letters()
     assert re.fullmatch(r"not-encodable, \d+ of 12000\d\d bytes", cut)
-    assert {each["topic"] for each in running.events() if each["event"] == "what a topic takes is learned"} == {
+    assert {
+        each["topic"] for each in running.events() if each["event"] == "the record limit of a topic is learned"
+    } == {
         "kept",
         "dead",
     }

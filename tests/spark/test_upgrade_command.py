@@ -1,6 +1,6 @@
 """`tailrace upgrade --from` from its arguments to its exit code: what it does to a checkpoint, and when.
 
-The filling itself is in the checkpoint already; a stand-in for the service says when all is read.
+The backfill itself is in the checkpoint already; a stand-in for the service says when all is read.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from operators.sql import Sql
 from service.checkpoint.files import FolderFiles
 from service.checkpoint.small_files import QUERY, SmallFiles
 from service.cli import main
-from service.commands import upgrade_fill
+from service.commands import upgrade_backfill
+from service.deployment.backfill import FOLDER, BackfillRange, BackfillRecord
 from service.deployment.deployment import Deployment
-from service.deployment.filling import FOLDER, FillingRange, FillingRecord
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from tests.spark import test_upgrades as upgrades
-from tests.spark.test_taking_over import BATCHES, FILLED, FOR_EVER, Filled, text_of
+from tests.spark.test_taking_over import BATCHES, FILLED, FOR_EVER, Backfilled, text_of
 from tests.spark.test_upgrades import program_of
 
 sql = upgrades.sql
@@ -33,16 +33,16 @@ ENDS = {"orders": {"0": 300}, "users": {"0": 300}}
 
 
 class Command:
-    """The command on a checkpoint whose new operators are filled; `runs` is what the service does meanwhile."""
+    """The command on a checkpoint whose new operators are backfilled; `runs` is what the service does meanwhile."""
 
     def __init__(self, folder: Path, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.filled = Filled(folder, sql, CHANGED)
+        self.backfilled = Backfilled(folder, sql, CHANGED)
         self.checkpoint = folder / "going"
         self.runs: Callable[[Deployment], int] = lambda deployment: 0
         self._folder = folder
         self._file = folder / "going.sql"
         monkeypatch.setattr(
-            upgrade_fill,
+            upgrade_backfill,
             "plan_deployment",
             lambda program, settings: Deployment(
                 program=program,
@@ -54,14 +54,14 @@ class Command:
                 partitions=2,
             ),
         )
-        monkeypatch.setattr(upgrade_fill, "filling_range", lambda *_: FillingRange({0: "{}"}, ("so many",), ()))
-        monkeypatch.setattr(upgrade_fill, "Service", self._service)
+        monkeypatch.setattr(upgrade_backfill, "backfill_range", lambda *_: BackfillRange({0: "{}"}, ("so many",), ()))
+        monkeypatch.setattr(upgrade_backfill, "Service", self._service)
 
     def _service(self, programs: Any, settings: Any, observer: Any, *, plan: Any, place: Any) -> Any:
         assert [place(each, settings) for each in programs] == [
             f"{self._folder / each.name}/{FOLDER}" for each in programs
         ]
-        assert all(each.meaning == self.filled.part.program.meaning for each in programs)
+        assert all(each.meaning == self.backfilled.part.program.meaning for each in programs)
         return SimpleNamespace(run=lambda: max(self.runs(plan(each, settings)) for each in programs))
 
     def __call__(self, *arguments: str, text: str = CHANGED) -> int:
@@ -82,7 +82,7 @@ def command(tmp_path: Path, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> Comman
 
 
 def read_all(deployment: Deployment) -> bool:
-    """Whether the filling is told that it is at its end, where it has read what the first query has."""
+    """Whether the backfill is told that it is at its end, where it has read what the first query has."""
     assert deployment.ends is not None
     return deployment.ends.final({source.id: ENDS for source in deployment.program.sources})
 
@@ -109,8 +109,8 @@ def test_it_takes_over_when_all_is_read_and_the_running_query_is_stopped(
     assert f"the changed query has taken over, from batch {BATCHES} on" in capsys.readouterr().out
     assert not (command.checkpoint / FOLDER).exists()
     with CheckpointLock(str(command.checkpoint)):
-        command.filled.going.start(CHANGED)
-        assert any(command.filled.going.do(2).values())
+        command.backfilled.going.start(CHANGED)
+        assert any(command.backfilled.going.do(2).values())
     assert command("--from", "earliest") == 0
     assert "the checkpoint belongs to this query" in capsys.readouterr().out
 
@@ -121,7 +121,7 @@ def test_what_is_stopped_on_the_way_leaves_the_query_and_goes_on_from_where_it_b
     assert command("--from", "earliest") == 1  # SIGTERM: the service ends well, but has not read all
     assert "run the same command to resume" in capsys.readouterr().out
     assert not command.taken()
-    monkeypatch.setattr(upgrade_fill, "filling_range", lambda *_: FillingRange({0: '{"later": {}}'}, (), ()))
+    monkeypatch.setattr(upgrade_backfill, "backfill_range", lambda *_: BackfillRange({0: '{"later": {}}'}, (), ()))
 
     def runs(deployment: Deployment) -> int:
         assert deployment.starts == {0: "{}"}
@@ -142,7 +142,9 @@ def runs_to_the_end(deployment: Deployment) -> int:
     return 0
 
 
-def test_all_jobs_of_a_pipeline_are_filled_in_one_service(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_jobs_of_a_pipeline_are_backfilled_in_one_service(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(command.checkpoint, command.checkpoint.with_name("going_2"))
     assert command("--check", "--from", "earliest", text=TWO_JOBS) == 0
     command.runs = runs_to_the_end
@@ -152,7 +154,7 @@ def test_all_jobs_of_a_pipeline_are_filled_in_one_service(command: Command, caps
     assert capsys.readouterr().out.count("has taken over") == 2
 
 
-def test_a_job_that_was_left_when_the_command_was_killed_is_filled_by_the_next(
+def test_a_job_that_was_left_when_the_command_was_killed_is_backfilled_by_the_next(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(command.checkpoint, command.checkpoint.with_name("going_2"))
@@ -166,20 +168,20 @@ def test_a_job_that_was_left_when_the_command_was_killed_is_filled_by_the_next(
     assert "going: the changed query has taken over" in said
 
 
-def test_a_job_that_is_refused_keeps_the_others_from_being_filled(command: Command) -> None:
+def test_a_job_that_is_refused_keeps_the_others_from_being_backfilled(command: Command) -> None:
     shutil.copytree(command.checkpoint, command.checkpoint.with_name("going_2"))
-    SmallFiles(FolderFiles(str(command.checkpoint / FOLDER))).write("filling", {"of": "?", "part": "?", "starts": {}})
+    SmallFiles(FolderFiles(str(command.checkpoint / FOLDER))).write("backfill", {"of": "?", "part": "?", "starts": {}})
     command.runs = runs_to_the_end
     assert command("--from", "earliest", text=TWO_JOBS) == 2
     assert not command.taken("going_2")
 
 
-def test_where_nothing_is_to_be_filled_it_ends_well_as_often_as_it_is_started(
+def test_where_nothing_is_to_be_backfilled_it_ends_well_as_often_as_it_is_started(
     command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It may stand in front of `run` for ever: Kafka is not asked, no JVM is started, nothing is changed."""
-    for asked in ("plan_deployment", "filling_range", "Service"):
-        monkeypatch.setattr(upgrade_fill, asked, lambda *_, **__: pytest.fail("asked"))
+    for asked in ("plan_deployment", "backfill_range", "Service"):
+        monkeypatch.setattr(upgrade_backfill, asked, lambda *_, **__: pytest.fail("asked"))
     as_before = sorted(path.name for path in command.checkpoint.rglob("*"))
     behind = FOR_EVER.replace("totals SELECT u, SUM(amount)", "totals SELECT u, SUM(amount) * 2 + 1")
     for text, said in (
@@ -201,7 +203,7 @@ def test_a_job_that_is_not_there_is_refused(command: Command, capsys: pytest.Cap
 def test_a_batch_that_is_planned_and_not_done_is_the_first_querys(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command.filled.going.files.put(f"offsets/{BATCHES}", [b'v1\n{}\n{"orders":{"0":400}}\n-\n-'])
+    command.backfilled.going.files.put(f"offsets/{BATCHES}", [b'v1\n{}\n{"orders":{"0":400}}\n-\n-'])
     assert command("--from", "earliest") == 1
     assert f"batch {BATCHES} was planned by the query before and is not done" in capsys.readouterr().out
     assert not command.taken()
@@ -209,16 +211,16 @@ def test_a_batch_that_is_planned_and_not_done_is_the_first_querys(
         pass  # it may run again
 
 
-def test_the_filling_of_another_query_is_in_the_way_until_it_is_discarded(
+def test_the_backfill_of_another_query_is_in_the_way_until_it_is_discarded(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = text_of(FILLED["another window"])
     assert command("--from", "earliest") == 1
     assert command("--from", "earliest", text=other) == 2
-    assert "holds the filling of another query" in capsys.readouterr().out
+    assert "holds the backfill of another query" in capsys.readouterr().out
     assert command("--discard", text=other) == 0
     assert not (command.checkpoint / FOLDER).exists()
-    assert FillingRecord.read(command.filled.filling.files) is None
+    assert BackfillRecord.read(command.backfilled.backfill.files) is None
 
 
 def test_checking_changes_nothing(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,14 +228,14 @@ def test_checking_changes_nothing(command: Command, capsys: pytest.CaptureFixtur
     assert command("--check", "--from", "2024-05-01T00:00:00Z") == 0
     said = capsys.readouterr().out
     assert "so many" in said
-    assert "it can be filled from there" in said
-    assert "totals, cities, best, minutes is not filled; its changes are those of the new query" in said
+    assert "it can be backfilled from there" in said
+    assert "totals, cities, best, minutes is not backfilled; its changes are those of the new query" in said
     assert command("--check") == 2
-    assert "new operators can be filled" in capsys.readouterr().out
+    assert "new operators can be backfilled" in capsys.readouterr().out
     assert sorted(path.name for path in command.checkpoint.rglob("*")) == before
 
 
-def test_what_is_in_the_way_of_any_filling_is_told_with_the_way_out(
+def test_what_is_in_the_way_of_any_backfill_is_told_with_the_way_out(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command("--from", "earliest", text=CHANGED.replace("'topic' = 'totals'", "'topic' = 'sums'")) == 2

@@ -24,7 +24,7 @@ from service.checkpoint.files import FolderFiles
 from service.checkpoint.small_files import QUERY, SmallFiles
 from service.checkpoint.version import Version
 from service.commands.upgrade_check import CheckedUpgrade
-from service.deployment.upgrading import remembered, settled, upgrade_of, with_known_ids
+from service.deployment.upgrading import recovered_query, remembered, upgrade_of, with_known_ids
 from service.formats.contract import RECORD, Decoder
 from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
@@ -125,22 +125,22 @@ CHANGES = {
     "another filter below": Change(
         {"amount > 0": "amount > 5"},
         dict.fromkeys(OF_PAID, "cannot be kept"),
-        ["fed by what did not feed it before: .*5.*what fed it does no more: filter"] * 4,
+        ["has new inputs: .*5.*it has lost inputs: filter"] * 4,
     ),
     "another condition of a join": Change(
         {"ON paid.u = users.u": "ON paid.u = users.u AND paid.u <> 'a'"},
         dict.fromkeys(("join_1", "group_by_2"), "cannot be kept"),
-        ["computes or keeps something else", "fed by what did not feed it before: inner join .*'a'"],
+        ["computes or keeps something else", "has new inputs: inner join .*'a'"],
     ),
     "a filter on a key, which is pushed down": Change(
         {"GROUP BY city;": "GROUP BY city HAVING city <> 'a';"},
         dict.fromkeys(("join_1", "group_by_2"), "cannot be kept"),
-        ["fed by what did not feed it before: .*'a'"] * 2,
+        ["has new inputs: .*'a'"] * 2,
     ),
     "another aggregate": Change(
         {"SUM(amount)": "MAX(amount)"},
         dict.fromkeys(("group_by_1", "top_n_1"), "cannot be kept"),
-        ["computes or keeps something else", "fed by what did not feed it before: aggregate by .u.: MAX"],
+        ["computes or keeps something else", "has new inputs: aggregate by .u.: MAX"],
     ),
     "another window": Change(
         {"INTERVAL '10' SECOND))": "INTERVAL '20' SECOND))"},
@@ -150,7 +150,7 @@ CHANGES = {
     "another watermark": Change(
         {"at - INTERVAL '2' SECOND": "at - INTERVAL '3' SECOND"},
         dict.fromkeys(ALL, "cannot be kept"),
-        ["table orders is declared otherwise"] * 5,
+        ["table orders is declared differently"] * 5,
     ),
     "another time zone": Change(
         {"SET 'table": "SET 'table.local-time-zone' = 'Europe/Paris';\nSET 'table"},
@@ -163,7 +163,7 @@ CHANGES = {
             "GROUP BY city;": "GROUP BY city);",
         },
         {"group_by_3": "new"},
-        ["group_by_3 .*no state for it", "cities is written otherwise.*tells rows apart"],
+        ["group_by_3 .*no state for it", "cities is written differently.*tells rows apart"],
     ),
     "a sink with updates is new": Change(
         {
@@ -171,10 +171,10 @@ CHANGES = {
             "END;": f"INSERT INTO more {GROUP} END;",
         },
         {},
-        ["table more is written now and was not before"],
+        ["table more is newly written"],
     ),
     "another topic is written": Change(
-        {"'topic' = 'totals'": "'topic' = 'sums'"}, {}, ["totals is written otherwise.*topic was totals and is sums"]
+        {"'topic' = 'totals'": "'topic' = 'sums'"}, {}, ["totals is written differently.*topic was totals and is sums"]
     ),
     "another format is written": Change(
         {"'cities', 'format' = 'debezium-json'": "'cities', 'format' = 'changelog-json'"},
@@ -184,7 +184,7 @@ CHANGES = {
     "another topic is read": Change(
         {"'topic' = 'users'": "'topic' = 'people'"},
         dict.fromkeys(("join_1", "group_by_2"), "cannot be kept"),
-        ["users is read from people, and was from users: give it another name", *["users is declared otherwise"] * 2],
+        ["users is read from people, and was from users: give it another name", *["users is declared differently"] * 2],
     ),
     "a source is gone": Change(
         {CITIES: ""}, dict.fromkeys(("join_1 of the query before", "group_by_2 of the query before"), "gone")
@@ -267,7 +267,7 @@ def test_of_a_checkpoint_of_another_version_nothing_is_taken_for_known(tmp_path:
     program, files = program_of(QUERY_BEFORE), FolderFiles(str(tmp_path))
     other = {"format": min(READABLE) - 1, "change": {"rows": 1}}
     SmallFiles(files).write(QUERY, other)
-    assert settled(files) == other
+    assert recovered_query(files) == other
     assert with_known_ids(program, other) is program
     with pytest.raises(StateMismatch, match="written by another version"):
         upgrade_of(other, program.meaning, None, str(tmp_path))
@@ -311,7 +311,7 @@ class Service:
 
     def run_program(self, program: Program) -> None:
         """Go on with what a query was compiled to."""
-        known = settled(self.files)
+        known = recovered_query(self.files)
         self.program = with_known_ids(program, known)
         self.upgrade = upgrade_of(known, self.program.meaning, None, str(self.folder))
         self.memory.write(QUERY, remembered(self.program.meaning))
@@ -478,7 +478,7 @@ def test_the_check_tells_what_run_would_do(tmp_path: Path, sql: Sql) -> None:
     assert checked.goes_on
     assert checked.lines[-3:] == [
         "top_n_1 of the query before: gone: its state is dropped",
-        "table best is written no more; what its topic holds stays",
+        "table best is no longer written; its topic keeps its records",
         "it continues from this checkpoint",
     ]
     assert checked.lines[0] == "group_by_1 (aggregate by (u): SUM(amount), ttl 1 d): kept"

@@ -111,7 +111,7 @@ def debezium(records: Sequence[Record]) -> list[dict[str, Any]]:
         change = json.loads(value)
         if change["before"] is not None:
             before = json.dumps(change["before"], sort_keys=True)
-            assert rows.get(before, 0) > 0, f"{change['op']} takes back a row that is not there: {before}"
+            assert rows.get(before, 0) > 0, f"{change['op']} retracts a row that does not exist: {before}"
             rows[before] -= 1
         if change["after"] is not None:
             after = json.dumps(change["after"], sort_keys=True)

@@ -116,7 +116,8 @@ def test_a_condition_on_the_time_at_which_rows_come_out_is_not_asked_before():
 
 NO_TIME = (
     'the window TUMBLE needs a time attribute, and "ts" is none\n'
-    "  detail: a time attribute is declared with its table, and lost in a regular join, an aggregate or an expression\n"
+    "  detail: a time attribute is declared with its table, and lost in a regular join, a window, an aggregate or an"
+    " expression\n"
     "  hint:   declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in CREATE TABLE, or proctime AS PROCTIME()"
 )
 

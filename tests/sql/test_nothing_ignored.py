@@ -39,7 +39,10 @@ from tests.sql.outline import mistakes, plan
         ("SELECT a1 FROM a AT (TIMESTAMP => '2024')", "AT or BEFORE a time is not supported yet"),
         ("SELECT a1 FROM a CHANGES (INFORMATION => DEFAULT)", "CHANGES is not supported yet"),
         ("SELECT a1 FROM a WHERE EXISTS (SELECT DISTINCT ON (b1) b1 FROM b)", "DISTINCT ON is not supported yet"),
-        ("SELECT a1 FROM a WHERE a1 IN (SELECT b1 FROM b FOR UPDATE)", "FOR UPDATE is not supported yet"),
+        (
+            "SELECT a1 FROM a WHERE a1 IN (SELECT b1 FROM b FOR UPDATE)",
+            "a lock (FOR UPDATE, FOR SHARE) is not supported yet",
+        ),
         ("WITH q AS (SELECT a1 FROM a), q AS (SELECT b1 FROM b) SELECT * FROM q", '"q" is declared twice'),
         (
             "SELECT COUNT(*) OVER w FROM pay WINDOW w AS (ORDER BY ts), w AS (PARTITION BY id ORDER BY ts)",

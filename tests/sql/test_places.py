@@ -70,3 +70,120 @@ def test_what_follows_from_a_mistake_is_none(text: str):
 )
 def test_names_may_be_words_of_types_and_have_comments(text: str):
     read(SOURCE + text)
+
+
+LEAVE_OUT, NO_BITS = "leave the clause out", "there are no operators on bits"
+
+
+@pytest.mark.parametrize(
+    ("text", "primary", "hint"),
+    [
+        ("END;", 'a statement cannot start with "END"', "it ends a statement set, and none is open"),
+        ("CREATE FUNCTION f AS 'x.F';", "CREATE FUNCTION is not supported", "docs/functions.md"),
+        ("CREATE TEMPORARY FUNCTION f AS 'x.F';", "CREATE FUNCTION is not supported", "docs/functions.md"),
+        ("CREATE TEMPORARY SYSTEM FUNCTION f AS 'x.F';", "CREATE FUNCTION is not supported", "docs/functions.md"),
+        ("INSERT INTO x PARTITION (p0) SELECT a FROM t;", "PARTITION has no meaning for a topic", LEAVE_OUT),
+        ("INSERT INTO x PARTITION (a = 1) SELECT b FROM t;", "PARTITION has no meaning for a topic", "SELECT 1 AS a"),
+        (
+            "CREATE TABLE x (a INT, PRIMARY KEY (a) ENFORCED)"
+            " WITH ('connector' = 'kafka', 'topic' = 'x', 'format' = 'json');",
+            "a PRIMARY KEY cannot be enforced on a topic",
+            "NOT ENFORCED",
+        ),
+        (
+            "CREATE TABLE x (a INT PRIMARY KEY ENFORCED)"
+            " WITH ('connector' = 'kafka', 'topic' = 'x', 'format' = 'json');",
+            "a PRIMARY KEY cannot be enforced on a topic",
+            "NOT ENFORCED",
+        ),
+        ("EXPLAIN SELECT a FROM t FOR SHARE;", "a lock (FOR UPDATE, FOR SHARE) is not supported yet", "leave it out"),
+        ("EXPLAIN SELECT BITAND(a, 1) FROM t;", "the function BITAND does not exist", NO_BITS),
+        ("EXPLAIN SELECT a & 1 FROM t;", "the operator & is not supported in an expression", "AND between conditions"),
+        (
+            "EXPLAIN SELECT a, w FROM t, LATERAL TABLE(STRING_SPLIT(b, ',')) AS x (w);",
+            "the table function STRING_SPLIT does not exist",
+            "UNNEST(SPLIT(text, ','))",
+        ),
+        (
+            "EXPLAIN SELECT FIRST_VALUE(b) IGNORE NULLS OVER (ORDER BY ts) FROM t;",
+            "IGNORE NULLS is not supported with OVER",
+            "in a query inside",
+        ),
+        (
+            "EXPLAIN SELECT LAG(b) RESPECT NULLS OVER (ORDER BY ts) FROM t;",
+            "RESPECT NULLS is not supported with OVER",
+            "leave it out",
+        ),
+        (
+            "EXPLAIN SELECT CAST(b AS TIMESTAMP WITH TIME ZONE) FROM t;",
+            "the type TIMESTAMP WITH TIME ZONE is not supported: write TIMESTAMP_LTZ(3)",
+            "",
+        ),
+        (
+            "EXPLAIN SELECT CAST(b AS TIMESTAMPTZ) FROM t;",
+            "the type TIMESTAMP WITH TIME ZONE is not supported: write TIMESTAMP_LTZ(3)",
+            "",
+        ),
+        ("EXPLAIN SELECT ts + INTERVAL '10001' YEAR FROM t;", "the interval is too long", ""),
+        (
+            "EXPLAIN SELECT COUNT(*) FROM t GROUP BY TUMBLINGWINDOW(dd, 2147483648);",
+            "the size of TUMBLINGWINDOW is a whole number from 1 to 2147483647",
+            "",
+        ),
+    ],
+)
+def test_a_mistake_says_what_to_write(text: str, primary: str, hint: str):
+    with pytest.raises(PipelineErrors) as raised:
+        read(SOURCE + text)
+    first = raised.value.mistakes[0]
+    assert first.primary == primary
+    assert hint in first.hint
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT COUNT(*) OVER (ORDER BY ts RANGE INTERVAL '{days}' DAY PRECEDING) FROM s",
+        "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '{days}' DAY)) GROUP BY window_start, "
+        "window_end",
+        "SELECT COUNT(*) FROM s GROUP BY SESSION(ts, INTERVAL '{days}' DAY)",
+        "SELECT s.a FROM s JOIN s AS o ON s.a = o.a AND s.ts BETWEEN o.ts - INTERVAL '{days}' DAY AND o.ts",
+    ],
+)
+def test_the_longest_interval_is_ten_thousand_years(query: str):
+    stream = "CREATE TABLE s (a INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen');\n"
+    assert read(f"{stream}EXPLAIN {query.format(days=3_652_500)};").explains
+    with pytest.raises(PipelineErrors) as raised:
+        read(f"{stream}EXPLAIN {query.format(days=3_652_501)};")
+    assert [each.primary for each in raised.value.mistakes] == ["the interval is too long"]
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("SELECT a,\n CAST(pt AS STRING) FROM c", (3, 2)),
+        ("SELECT a, b, UUID(),\n PROCTIME() FROM c", (2, 22)),
+        ("SELECT x.b,\n  CONCAT(x.p, 'x') FROM (SELECT a, b, CAST(pt AS STRING) AS p FROM c) AS x WHERE a > 1", (3, 3)),
+        ("SELECT b,\n p FROM (SELECT a,\n b,\n CAST(pt AS STRING) AS p FROM c) AS x", (5, 2)),
+    ],
+)
+def test_a_value_that_would_be_another_later_is_told_where_it_is_written(query: str, place: tuple[int, int]):
+    source = "CREATE TABLE c (a INT, b STRING, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'c',"
+    text = f"{source} 'format' = 'debezium-json', 'scan.startup.mode' = 'earliest-offset');\nEXPLAIN {query};"
+    with pytest.raises(PipelineErrors) as raised:
+        read(text)
+    first = raised.value.mistakes[0]
+    assert "would have another value when its row is retracted" in first.primary
+    assert (first.place.line, first.place.column) == place
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["INT", "BIGINT", "DOUBLE", "DECIMAL(5, 2)", "BOOLEAN", "DATE", "TIME", "TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"],
+)
+def test_a_cast_that_fails_says_which_text_it_was_of(kind: str):
+    with pytest.raises(PipelineErrors) as raised:
+        read(f"{SOURCE}EXPLAIN SELECT CAST('no such' AS {kind}) FROM t;")
+    first = raised.value.mistakes[0]
+    assert first.primary == "CAST('no such') cannot be computed"
+    assert '"no such"' in first.detail

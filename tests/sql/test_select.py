@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from service.plan.nodes import Node
+from service.plan.walk import fields
+from service.sql.pipeline import PipelineErrors, read
 from tests.sql.outline import columns, outline, plan
 
 CASES = [
@@ -131,3 +134,37 @@ def test_a_query_resolves(query: str, nodes: str, shape: str):
     found = plan(query)
     assert outline(found) == nodes.strip("\n")
     assert columns(found) == shape
+
+
+ROWS = """CREATE TABLE s (a INT, r ROW<x INT, `odd name` STRING, deep ROW<a INT, z DOUBLE>>, l ARRAY<ROW<q INT>>)
+  WITH ('connector' = 'datagen');\n"""
+
+
+@pytest.mark.parametrize(
+    ("items", "names", "same"),
+    [
+        ("r.*", "x, odd name, deep", "s.r.x, s.r.`odd name`, s.r.deep"),
+        ("s.r.*", "x, odd name, deep", "s.r.x, s.r.`odd name`, s.r.deep"),
+        ("r.deep.*, a AS b", "a, z, b", "s.r.deep.a, s.r.deep.z, a AS b"),
+        ("s.r.deep.*", "a, z", "s.r.deep.a, s.r.deep.z"),
+        ("t.*", "q", "t.q"),
+    ],
+)
+def test_a_star_behind_a_row_stands_for_its_fields(items: str, names: str, same: str):
+    source = "s CROSS JOIN UNNEST(l) AS t" if items.startswith("t.") else "s"
+
+    def resolved(listed: str) -> Node:
+        job = read(f"{ROWS}CREATE TABLE o WITH ('connector' = 'print') AS SELECT {listed} FROM {source};").jobs[0]
+        return job.sinks[0].input
+
+    assert [each.name for each in fields(resolved(items))] == names.split(", ")
+    assert outline(resolved(items)) == outline(resolved(same))
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [("a.*", "a.* stands for no columns"), ("r.x.*", "x.* stands for no columns"), ("r.no.*", "no.* stands for")],
+)
+def test_a_star_needs_a_row_or_a_table(item: str, said: str):
+    with pytest.raises(PipelineErrors, match=said.replace("*", r"\*")):
+        read(f"{ROWS}EXPLAIN SELECT {item} FROM s;")

@@ -98,7 +98,43 @@ def test_a_query_inside_an_expression_is_a_join(query: str, nodes: str):
             'column "a.a2" is neither grouped by nor aggregated\n  detail: the query groups by a1\n'
             "  hint:   add a.a2 to GROUP BY, or take MAX(a.a2)",
         ),
+        (
+            "SELECT a1 FROM a WHERE (a1, a2) < ANY (SELECT b1, b2 FROM b)",
+            "several values are compared with the rows of a query by = and <> only\n"
+            "  hint:   compare them one by one, in WHERE of a query in EXISTS (...)",
+        ),
+        (
+            "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b1 = a1 AND EXISTS"
+            " (SELECT 1 FROM item WHERE id = b1 AND name = CAST(a.a2 AS STRING)))",
+            '"a" belongs to an outer query, and cannot be read here\n'
+            "  detail: a subquery reads columns of the query directly around it, in its own SELECT, WHERE, GROUP BY"
+            " and HAVING; not in FROM, ON, WITH or UNION\n"
+            "  hint:   select the columns that are compared, and compare them in WHERE of the subquery; or join"
+            " LATERAL (SELECT ...)",
+        ),
     ],
 )
-def test_a_wrong_inner_query_is_told_why(query: str, mistake: str):
+def test_the_message_of_a_wrong_inner_query_says_why(query: str, mistake: str):
     assert mistakes(query) == [mistake]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM (SELECT b1, COUNT(*) AS n FROM b WHERE b1 = a.a1 GROUP BY b1) x)",
+        "SELECT a1 FROM a WHERE a1 IN (SELECT b1 FROM (SELECT b1 FROM b WHERE b.b1 = a.a2) AS x)",
+        "SELECT a1, (SELECT MAX(q) FROM (SELECT a.a2 AS q FROM b) AS x) FROM a",
+        "SELECT a1 FROM a WHERE a1 IN (SELECT b1 FROM b UNION SELECT b1 FROM b WHERE b1 = a.a2)",
+        "SELECT a1 FROM a WHERE EXISTS (WITH q AS (SELECT b1 FROM b WHERE b.b1 = a.a1) SELECT 1 FROM q)",
+        "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b JOIN item ON item.id = a.a1)",
+        "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE EXISTS (SELECT 1 FROM item WHERE item.id = a.a1))",
+    ],
+)
+def test_a_table_that_is_too_far_out_is_named_in_the_message(query: str):
+    found = mistakes(query)
+    assert found
+    assert {each.partition("\n")[0] for each in found} == {'"a" belongs to an outer query, and cannot be read here'}
+
+
+def test_a_table_inside_hides_one_of_the_same_name_around():
+    assert mistakes("SELECT a1 FROM a WHERE a1 IN (SELECT x.a1 FROM (SELECT a.a1 FROM a) AS x)") == []

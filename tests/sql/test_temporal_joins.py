@@ -189,6 +189,11 @@ def test_explain_says_until_when_each_state_is_kept():
             """FOR SYSTEM_TIME AS OF needs a time attribute, and "id" is none""",
         ),
         (
+            "SELECT * FROM orders AS o JOIN rates FOR SYSTEM_TIME AS OF PROCTIME() AS r ON o.currency = r.currency",
+            """FOR SYSTEM_TIME AS OF needs a time attribute, not an expression
+  hint:   name a column that is declared AS PROCTIME()""",
+        ),
+        (
             "SELECT * FROM rates FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-01 00:00:00'",
             """FOR SYSTEM_TIME AS OF belongs to the right side of a join
   hint:   write FROM <left> JOIN <table> FOR SYSTEM_TIME AS OF <left>.<time> ON ...""",
@@ -210,7 +215,7 @@ def test_explain_says_until_when_each_state_is_kept():
         ),
         (
             "SELECT o.at FROM changing AS o JOIN timeless FOR SYSTEM_TIME AS OF o.at AS r ON o.currency = r.currency",
-            '"at", which is PROCTIME(), would have another value when its row is taken back',
+            '"at", which is PROCTIME(), would have another value when its row is retracted',
         ),
     ],
 )

@@ -25,6 +25,14 @@ def rows(count: int) -> str:
     return SOURCE.format(columns="a INT", items="ROW(" * count + "a" + ")" * count)
 
 
+def totals(count: int) -> str:
+    return SOURCE.format(columns="a INT", items=" + ".join(["a"] * count))
+
+
+def texts(count: int) -> str:
+    return SOURCE.format(columns="b STRING", items=" || '-' || ".join(["b"] * count))
+
+
 def calls(text: str) -> int:
     """How many functions are called to read `text`, on this thread."""
     count = 0
@@ -42,7 +50,7 @@ def calls(text: str) -> int:
     return count
 
 
-@pytest.mark.parametrize(("make", "size"), [(columns, 150), (aggregates, 60), (rows, 7)])
+@pytest.mark.parametrize(("make", "size"), [(columns, 150), (aggregates, 60), (rows, 7), (totals, 60), (texts, 30)])
 def test_twice_the_length_takes_twice_the_steps(make, size):
     calls(make(size))  # what is made once is made
     assert calls(make(2 * size)) < 2.3 * calls(make(size))

@@ -209,7 +209,7 @@ def test_sessions_say_what_they_keep_and_until_when(query: str):
 def test_sessions_of_the_whole_stream_are_warned_of():
     (job,) = read(f"{TABLES}\nEXPLAIN SELECT * FROM {SESSION.replace(' PARTITION BY who', '')}").explains
     assert [w.primary for w in warnings(job)] == [
-        "these sessions are of the whole stream: all its rows meet in one shard"
+        "these sessions are of the whole stream: all its rows go to one shard"
     ]
 
 

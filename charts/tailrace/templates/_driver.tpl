@@ -1,4 +1,4 @@
-{{/* What the containers of the driver's pod have in common: the one that runs the pipeline, and the one before it that fills
+{{/* What the containers of the driver's pod have in common: the one that runs the pipeline, and the one before it that backfills
 what is new. */}}
 
 {{- define "tailrace.ofAnyRun" -}}
@@ -30,7 +30,7 @@ volumeMounts:
   {{- include "tailrace.driverMounts" . | trim | nindent 2 }}
 {{- end }}
 
-{{/* The place from which what is new is filled; empty where a query with operators that are new is refused. */}}
-{{- define "tailrace.fillsFrom" -}}
+{{/* The place from which what is new is backfilled; empty where a query with operators that are new is refused. */}}
+{{- define "tailrace.backfillsFrom" -}}
 {{- include "tailrace.text" .Values.upgrade.from }}
 {{- end }}

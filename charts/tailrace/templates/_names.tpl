@@ -31,7 +31,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{/* Labels of a pod: (dict "root" $ "component" "..." "labels" dict). The chart's version is none of them: it alone is no
-reason to start a driver anew. */}}
+reason to restart a driver. */}}
 {{- define "tailrace.podLabels" -}}
 {{- $labels := mergeOverwrite (omit (include "tailrace.labels" .root | fromYaml) "helm.sh/chart" "app.kubernetes.io/managed-by") (dict "app.kubernetes.io/component" .component) .labels }}
 {{- toYaml $labels }}

@@ -27,7 +27,7 @@ class GroupedTable(HashedTable):
     """Groups of rows that agree in the columns at `group`.
 
     A group is kept in one place, and written as a whole: for groups of a few rows. Where `members` is given, each row
-    has a place of its own within that of its group, told by its first `members` columns, and is written alone.
+    has a place of its own within that of its group, found by its first `members` columns, and is written alone.
 
     The rows that are read have their place in a hidden column, SORT_KEY; `places_of` gives it.
     """

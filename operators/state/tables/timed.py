@@ -73,8 +73,7 @@ class HashQueue:
         state[self.name].add(pa.table({self.column: hashes}), times)
 
     def pop(self, state: State, upto: int) -> Hashes:
-        """Return the hashes that have come to their turn by `upto` (ms), in the order of times; they leave the
-        queue."""
+        """Return the hashes whose times are `upto` (ms) or less, in the order of times, and remove them."""
         return self.pop_timed(state, upto)[0]
 
     def pop_timed(self, state: State, upto: int) -> tuple[Hashes, Times]:

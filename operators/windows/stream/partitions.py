@@ -162,12 +162,12 @@ class Partitions:
             record[name] = np.zeros(count, dtype=np.int64)
             record[name][places] = pairs.rows.column(PREVIOUS + name).fill_null(0).to_numpy()
         new = np.flatnonzero(~found)
-        told = state.notes.get("partitions", 0)
+        seen = state.notes.get("partitions", 0)
         hashes = np.empty(count, dtype=np.uint64)
         hashes[places] = pairs.sort_keys
-        record["place"][new] = self._rows.new_places(hashes[new], told)
+        record["place"][new] = self._rows.new_places(hashes[new], seen)
         record["low"][new] = 1
-        state.notes["partitions"] = told + len(new)
+        state.notes["partitions"] = seen + len(new)
         rows, times = due
         if count > 1:
             order = np.argsort(owners, kind="stable")

@@ -129,7 +129,7 @@ def _union(schema: UnionOf, document: ParsedSchema, column: pa.Array, places: Va
     null = next((i for i, b in enumerate(branches) if b == Primitive("null")), None)
     others = [i for i, b in enumerate(branches) if b != Primitive("null")]
     if len(others) != 1:
-        raise AvroSchemaError("a union of several types cannot be written: which one a value is cannot be told")
+        raise AvroSchemaError("a union of several types cannot be written: a value does not say which of them it is")
     valid = ~_nulls(column)
     if null is None:
         places.refuse(~valid, column, "but its union has no null")

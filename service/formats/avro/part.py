@@ -25,9 +25,10 @@ from service.formats.framing import HEADER, UNFRAMED, header, schema_id, schema_
 from service.formats.json.options import flag
 from service.formats.not_encodable import NotEncodable, all_rows
 from service.formats.record_parts import Part
+from service.formats.row_structs import rows_of, struct_text
 from service.formats.varints import Ints, Octets
 from service.plan.table import Format
-from service.plan.types import DataType, arrow, duckdb
+from service.plan.types import arrow
 from service.schema_registry.client import registry
 from service.schema_registry.errors import UnknownSchema
 from service.schema_registry.registry_settings import registry_settings
@@ -114,21 +115,13 @@ class AvroWriter:
         self._part = part
         self._form = form
         self._enveloped = enveloped
-        cells = (
-            f"{_quoted(name)}: CAST({place.get(index, 'NULL')} AS {duckdb(type_)})"
-            for index, name, type_ in zip(part.columns, part.names, part.types, strict=True)
-        )
-        self.expression = f"{{{', '.join(cells)}}}"
+        self.expression = struct_text(part, place)
 
     def finish(self, column: pa.Array) -> pa.Array:
         """Return the bytes of each row. Raises NotEncodable for rows that the schema cannot hold."""
         text = schema_text(self._part, self._form, enveloped=self._enveloped)
         document = parsed(text)
-        names, types = self._part.names, self._part.types
-        rows = pa.StructArray.from_arrays(
-            [_cast(each, t) for each, t in zip(column.flatten(), types, strict=True)],
-            fields=[pa.field(n, arrow(t)) for n, t in zip(names, types, strict=True)],
-        )
+        rows = rows_of(self._part, column)
         root = row_of_envelope(document) if self._enveloped else document.root
         if "url" not in self._form.registry:
             return encode(root, document, rows, all_rows(len(rows))).binary()
@@ -207,13 +200,3 @@ def _columns(root: Node, cursor: Cursor, places: Any, part: Part) -> list[pa.Arr
     if isinstance(root, UnionNode) and any(isinstance(each, RecordNode) for each in root.branches):
         return list(found.flatten())
     return [found] if len(part.types) == 1 else list(found.flatten())
-
-
-def _cast(column: pa.Array, type_: DataType) -> pa.Array:
-    """A column of a block in the type that its SQL type has, as DuckDB may give it another one of the same values."""
-    wanted = arrow(type_)
-    return column if column.type == wanted else column.cast(wanted)
-
-
-def _quoted(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"

@@ -113,14 +113,14 @@ class ParsedSchema:
 def parse_schema(text: str, references: Sequence[str] = ()) -> ParsedSchema:
     """Read a schema from its JSON, after those that it refers to; raises AvroSchemaError."""
     try:
-        *others, told = [json.loads(each) for each in (*references, text)]
+        *others, declared = [json.loads(each) for each in (*references, text)]
     except ValueError as error:
         raise AvroSchemaError(f"the schema is not JSON: {error}") from error
     parser = _Parser()
     try:
         for other in others:
             parser.schema(other, "")
-        root = parser.schema(told, "")
+        root = parser.schema(declared, "")
     except KeyError as error:
         raise AvroSchemaError(f"a part of the schema lacks {error}") from error
     except (TypeError, AttributeError, ValueError) as error:
@@ -134,23 +134,23 @@ class _Parser:
     def __init__(self) -> None:
         self.named: dict[str, Schema] = {}
 
-    def schema(self, told: Any, namespace: str) -> Schema:
-        if isinstance(told, str):
-            return Primitive(told) if told in PRIMITIVES else self._reference(told, namespace)
-        if isinstance(told, list):
-            return UnionOf(tuple(self.schema(each, namespace) for each in told))
-        kind = told["type"]
+    def schema(self, declared: Any, namespace: str) -> Schema:
+        if isinstance(declared, str):
+            return Primitive(declared) if declared in PRIMITIVES else self._reference(declared, namespace)
+        if isinstance(declared, list):
+            return UnionOf(tuple(self.schema(each, namespace) for each in declared))
+        kind = declared["type"]
         if isinstance(kind, dict | list):
             return self.schema(kind, namespace)
         match kind:
             case "array":
-                return ListOf(self.schema(told["items"], namespace))
+                return ListOf(self.schema(declared["items"], namespace))
             case "map":
-                return MapOf(self.schema(told["values"], namespace))
+                return MapOf(self.schema(declared["values"], namespace))
             case "record" | "error" | "enum" | "fixed":
-                return self._named(kind, told, namespace)
+                return self._named(kind, declared, namespace)
             case _ if kind in PRIMITIVES:
-                return Primitive(kind, _logical(told))
+                return Primitive(kind, _logical(declared))
             case _:
                 return self._reference(kind, namespace)
 
@@ -160,27 +160,27 @@ class _Parser:
                 return Reference(full)
         raise AvroSchemaError(f'the schema has the type "{name}", which it does not define')
 
-    def _named(self, kind: str, told: Mapping[str, Any], namespace: str) -> Schema:
-        name = _full(told["name"], told.get("namespace", namespace))
+    def _named(self, kind: str, declared: Mapping[str, Any], namespace: str) -> Schema:
+        name = _full(declared["name"], declared.get("namespace", namespace))
         inner = name.rpartition(".")[0]
         made: Schema
         if kind == "fixed":
-            made = Fixed(name, int(told["size"]), _logical(told))
+            made = Fixed(name, int(declared["size"]), _logical(declared))
         elif kind == "enum":
-            made = Enumeration(name, tuple(told["symbols"]))
+            made = Enumeration(name, tuple(declared["symbols"]))
         else:
             self.named[name] = Reference(name)  # its fields may name it
-            made = Record(name, tuple(self._member(each, inner) for each in told["fields"]))
+            made = Record(name, tuple(self._member(each, inner) for each in declared["fields"]))
         self.named[name] = made
         return made
 
-    def _member(self, told: Mapping[str, Any], namespace: str) -> Member:
+    def _member(self, declared: Mapping[str, Any], namespace: str) -> Member:
         return Member(
-            told["name"],
-            self.schema(told["type"], namespace),
-            tuple(told.get("aliases", ())),
-            "default" in told,
-            told.get("default"),
+            declared["name"],
+            self.schema(declared["type"], namespace),
+            tuple(declared.get("aliases", ())),
+            "default" in declared,
+            declared.get("default"),
         )
 
 
@@ -188,12 +188,12 @@ def _full(name: str, namespace: str | None) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def _logical(told: Mapping[str, Any]) -> Logical | None:
-    name = told.get("logicalType")
+def _logical(declared: Mapping[str, Any]) -> Logical | None:
+    name = declared.get("logicalType")
     if not isinstance(name, str):
         return None
     if name != "decimal":
         return Logical(name)
-    precision, scale = told.get("precision"), told.get("scale", 0)
+    precision, scale = declared.get("precision"), declared.get("scale", 0)
     valid = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision
     return Logical(name, precision, scale) if valid and precision else None  # one that is not valid is ignored

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from service.formats.changes.beside_rows import CANAL, FieldsBeside
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
 from service.formats.changes.change_pairs import ChangePairs
 from service.formats.changes.decoder import ChangeRows, Flags, dead_where, one_of
@@ -34,17 +35,17 @@ class Canal:
         self._database = form.options.get("database.include")
         self._table = form.options.get("table.include")
         self._names: tuple[str, ...] = ()
+        self._beside = FieldsBeside(CANAL)
 
     def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
-        if metadata:
-            raise ValueError(f"canal-json has no metadata '{metadata[0].metadata}'")
         self._names = rows.names
         row = Row(rows.names, rows.types)
         names = ("data", "old", "type", "database", "table")
-        return Fields(names, (Array(row), Array(row), STRING, STRING, STRING), repeats=2)
+        own = Fields(names, (Array(row), Array(row), STRING, STRING, STRING), repeats=2)
+        return self._beside.added(own, metadata)
 
     def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
-        datas, olds, kind, database, table = fields
+        datas, olds, kind, database, table = fields[:5]
         wanted = self._wanted(database, self._database) & self._wanted(table, self._table)
         inserts, updates, deletes = (one_of(kind, word) & wanted for word in ("INSERT", "UPDATE", "DELETE"))
         comes, leaves = inserts | updates, updates | deletes
@@ -62,7 +63,7 @@ class Canal:
         return ChangeRows(before, data, leaves[source], comes[source], updates[source], bad, source)
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
-        raise ValueError(f"canal-json has no metadata '{column.metadata}'")
+        return self._beside.column(fields, column)
 
     @staticmethod
     def _wanted(column: pa.Array, pattern: str | None) -> Flags:

@@ -42,7 +42,7 @@ def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
     {"n":1}
     """
     if (pairs.after == NONE).any():
-        raise ValueError("a format that only adds rows was given one to take back")
+        raise ValueError("an insert-only format was given a retraction")
     return EncodedChanges(texts_at(texts, pairs.after), pairs.after, np.full(len(pairs.after), INSERT))
 
 

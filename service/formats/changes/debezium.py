@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from service.formats.changes.beside_rows import of_millis
 from service.formats.changes.change_encodings import (
     BEFORE,
     DELETE,
@@ -86,11 +87,11 @@ class Debezium:
             case "value.schema":
                 found = fields[1] if self._wrapped else pa.nulls(len(fields[0]), pa.string())
             case "value.ingestion-timestamp":
-                found = _millis(inside["ts_ms"])
+                found = of_millis(inside["ts_ms"])
             case "value.source.properties":
                 found = inside["source"]
             case "value.source.timestamp":
-                found = _millis(_whole(_property(inside["source"], "ts_ms")))
+                found = of_millis(_whole(_property(inside["source"], "ts_ms")))
             case key if key in _SOURCE_KEYS:
                 found = _property(inside["source"], _SOURCE_KEYS[key])
             case key:
@@ -101,16 +102,6 @@ class Debezium:
         if not self._wrapped:
             return dict(zip(self._inside, fields, strict=True))
         return {name: pc.struct_field(fields[0], [i]) for i, name in enumerate(self._inside)}
-
-
-_MOST_MILLIS = (2**63 - 1) // 1000
-"""The last millisecond since the epoch that a timestamp in microseconds can hold."""
-
-
-def _millis(column: pa.Array) -> pa.Array:
-    """Milliseconds as timestamps; NULL where one is too far away."""
-    held = pc.and_(pc.greater_equal(column, -_MOST_MILLIS), pc.less_equal(column, _MOST_MILLIS))
-    return pc.multiply(pc.if_else(held, column, pa.scalar(None, pa.int64())), 1000).view(pa.timestamp("us"))
 
 
 def _whole(texts: pa.Array) -> pa.Array:

@@ -63,5 +63,5 @@ def _side(bodies: pa.Array, places: Positions) -> pa.Array:
 
 
 def _joined(*parts: pa.Array | bytes) -> pa.Array:
-    told = [pa.scalar(part, pa.binary()) if isinstance(part, bytes) else part for part in parts]
-    return pc.binary_join_element_wise(*told, pa.scalar(b"", pa.binary()))
+    binaries = [pa.scalar(part, pa.binary()) if isinstance(part, bytes) else part for part in parts]
+    return pc.binary_join_element_wise(*binaries, pa.scalar(b"", pa.binary()))

@@ -100,16 +100,16 @@ class ChangeDecoder:
                 missing(name, pa.chunked_array([after]), lacking, except_in=pa.array(~change_rows.comes))
                 for change, letter in lacking.items():
                     bad.setdefault(int(source[change]), letter)
-        told = np.ones(records.num_rows, dtype=bool)
-        told[list(bad)] = False
+        valid = np.ones(records.num_rows, dtype=bool)
+        valid[list(bad)] = False
         leaves = change_rows.leaves & ~change_rows.replaced if self._table.upserts else change_rows.leaves
-        there = np.stack([leaves & told[source], change_rows.comes & told[source]], axis=1)
+        there = np.stack([leaves & valid[source], change_rows.comes & valid[source]], axis=1)
         places = np.arange(2 * len(source)).reshape(2, -1).T[there]
         weights = np.broadcast_to(np.array([-1, 1]), there.shape)[there]
         taken = pa.array(places)
         cells = [pa.concat_arrays(columns[i]).take(taken) for i in self._columns]
-        told_by = np.broadcast_to(source[:, None], there.shape)[there]
-        return Decoded(block(cells, pa.array(weights)), dead(records, bad), told_by)
+        origins = np.broadcast_to(source[:, None], there.shape)[there]
+        return Decoded(block(cells, pa.array(weights)), dead(records, bad), origins)
 
     def _cells(
         self, records: pa.Table, fields: Sequence[pa.Array], change_rows: ChangeRows

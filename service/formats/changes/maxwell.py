@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from service.formats.changes.beside_rows import MAXWELL, FieldsBeside
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
 from service.formats.changes.change_pairs import ChangePairs
 from service.formats.changes.decoder import ChangeRows, dead_where, flags, one_of
@@ -29,16 +30,15 @@ class Maxwell:
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
+        self._beside = FieldsBeside(MAXWELL)
 
     def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
-        if metadata:
-            raise ValueError(f"maxwell-json has no metadata '{metadata[0].metadata}'")
         self._names = rows.names
         row = Row(rows.names, rows.types)
-        return Fields(("data", "old", "type"), (row, row, STRING), repeats=2)
+        return self._beside.added(Fields(("data", "old", "type"), (row, row, STRING), repeats=2), metadata)
 
     def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
-        data, old, kind = fields
+        data, old, kind = fields[:3]
         inserts, updates, deletes = (one_of(kind, word) for word in ("insert", "update", "delete"))
         bootstraps = one_of(kind, "bootstrap-insert")
         silent = one_of(kind, "bootstrap-start", "bootstrap-complete")
@@ -51,7 +51,7 @@ class Maxwell:
         return ChangeRows(before, data, leaves, comes, updates, bad)
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
-        raise ValueError(f"maxwell-json has no metadata '{column.metadata}'")
+        return self._beside.column(fields, column)
 
 
 def encode(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from service.formats.changes.beside_rows import OGG, FieldsBeside
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
 from service.formats.changes.change_pairs import NONE, ChangePairs
 from service.formats.changes.decoder import ChangeRows, Flags, dead_where, one_of
@@ -24,14 +25,15 @@ _NO_AFTER = DeadLetter("bad-value", 'an insert or an update has no "after"')
 class Ogg:
     """The shape of ogg-json. Picklable."""
 
+    def __init__(self) -> None:
+        self._beside = FieldsBeside(OGG)
+
     def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
-        if metadata:
-            raise ValueError(f"ogg-json has no metadata '{metadata[0].metadata}'")
         row = Row(rows.names, rows.types)
-        return Fields(("before", "after", "op_type"), (row, row, STRING), repeats=2)
+        return self._beside.added(Fields(("before", "after", "op_type"), (row, row, STRING), repeats=2), metadata)
 
     def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
-        before, after, op = fields
+        before, after, op = fields[:3]
         # T truncates a table: it says of no row that it has gone, and is passed over as Flink does.
         truncates = one_of(op, "T")
         comes, leaves = one_of(op, "I", "U"), one_of(op, "U", "D")
@@ -43,7 +45,7 @@ class Ogg:
         return ChangeRows(before, after, leaves, comes, leaves & comes, bad)
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
-        raise ValueError(f"ogg-json has no metadata '{column.metadata}'")
+        return self._beside.column(fields, column)
 
 
 def encode(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:

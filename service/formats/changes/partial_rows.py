@@ -17,7 +17,7 @@ class Updated(NamedTuple):
     """The rows of updates: `data` after them, and `old` with what they have changed; which rows are updates.
 
     `names_in_old` says, of the change at a position, which columns `old` names: that a column was NULL before can only
-    be told from the text of its record.
+    be seen in the text of its record.
     """
 
     data: pa.StructArray

@@ -54,7 +54,7 @@ class Document:
         self._options = options
         self._schema = [arrow(t) for t in fields.types]
         fast = bool(fields.names) and readable(Row(fields.names, fields.types))
-        # Where a name that is missing is an error, NULL has to be told from it.
+        # Where a name that is missing is an error, NULL has to be distinguished from it.
         counted = fast and not options.fail_on_missing
         self._strict = _Attempts([Statement(fields, options, mode) for mode in _STRICT] if fast else [])
         self._counted = _Attempts([Statement(fields, options, mode) for mode in _COUNTED] if counted else [])

@@ -68,8 +68,8 @@ class RegisteredJsonWriter:
 def json_schema(part: Part) -> str:
     """Return the JSON Schema of an object of these columns."""
     made = _object(part.names, part.types, part.nullable())
-    told = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Record", **made}
-    return json.dumps(told, separators=(",", ":"))
+    document = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Record", **made}
+    return json.dumps(document, separators=(",", ":"))
 
 
 def register_json(part: Part, form: Format) -> None:

@@ -245,5 +245,5 @@ def _behind_lengths(cells: Cells) -> Cells:
 
 def _misfit(field: ProtobufField, column: pa.Array) -> ProtobufSchemaError:
     said = field.type or field.kind
-    told = f"{'repeated ' if field.repeated else ''}{said}"
-    return ProtobufSchemaError(f'the field "{field.name}", {told}, cannot take a column of {column.type}')
+    declared = f"{'repeated ' if field.repeated else ''}{said}"
+    return ProtobufSchemaError(f'the field "{field.name}", {declared}, cannot take a column of {column.type}')

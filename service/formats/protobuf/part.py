@@ -26,9 +26,10 @@ from service.formats.protobuf.schemas.fit import Misfit
 from service.formats.protobuf.schemas.schema import ProtobufMessage, ProtobufSchema, ProtobufSchemaError
 from service.formats.protobuf.wire import MessageBlock
 from service.formats.record_parts import Part
+from service.formats.row_structs import rows_of, struct_text
 from service.formats.varints import PADDING, Ints, Octets, numbers, words_of, zigzag
 from service.plan.table import Format
-from service.plan.types import DataType, arrow, duckdb
+from service.plan.types import arrow
 from service.schema_registry.client import registry
 from service.schema_registry.errors import UnknownSchema
 from service.schema_registry.registry_settings import registry_settings
@@ -39,7 +40,7 @@ Writer = tuple[int, tuple[int, ...]]
 NO_PATH = "the path of the record's message in its schema cannot be read"
 
 _DEEPEST = 32
-"""Messages within messages whose records can be told apart; more is taken for bytes that are none of ours."""
+"""The nesting depth to which records can be told apart; more is taken for bytes that are none of ours."""
 
 
 class ProtobufReader:
@@ -172,19 +173,11 @@ class ProtobufWriter:
     def __init__(self, part: Part, form: Format, place: Mapping[int, str]) -> None:
         self._part = part
         self._form = form
-        cells = (
-            f"'{name.replace(chr(39), chr(39) * 2)}': CAST({place.get(index, 'NULL')} AS {duckdb(type_)})"
-            for index, name, type_ in zip(part.columns, part.names, part.types, strict=True)
-        )
-        self.expression = f"{{{', '.join(cells)}}}"
+        self.expression = struct_text(part, place)
 
     def finish(self, column: pa.Array) -> pa.Array:
         """Return the bytes of each row. Raises NotEncodable for rows that the message cannot hold."""
-        names, types = self._part.names, self._part.types
-        rows = pa.StructArray.from_arrays(
-            [_cast(each, t) for each, t in zip(column.flatten(), types, strict=True)],
-            fields=[pa.field(n, arrow(t)) for n, t in zip(names, types, strict=True)],
-        )
+        rows = rows_of(self._part, column)
         schema, message = written_as(self._part, self._form)
         encoder = _encoder(schema, self._form)
         if "url" not in self._form.registry:
@@ -244,10 +237,3 @@ def register_message(part: Part, form: Format) -> None:
 
 def _encoder(schema: ProtobufSchema, form: Format) -> MessageEncoder:
     return MessageEncoder(schema, form.options.get("write-null-string-literal", ""))
-
-
-def _cast(column: pa.Array, type_: DataType) -> pa.Array:
-    """Return a column of a block in the type that its SQL type has, as DuckDB may give it another one of the same
-    values."""
-    wanted = arrow(type_)
-    return column if column.type == wanted else column.cast(wanted)

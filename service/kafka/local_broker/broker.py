@@ -1,7 +1,7 @@
-"""A local Kafka broker in a process of its own, for trying things out and for tests.
+"""A local Kafka broker in a process of its own, for trials and tests.
 
-A single node in KRaft mode that is broker and controller at once. It has three listeners: the clients' (with the
-security protocol and at the address that are asked for), one for itself, and the controller's.
+A single node in KRaft mode is broker and controller at once. It has three listeners: the clients' (with the given
+security protocol and address), one for itself, and the controller's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CLUSTER = "dGFpbHJhY2UtbG9jYWwtMQ"  # Nothing else will ever join, so that ever
 _READY = "Kafka Server started"
 _START_SECONDS = 90
 _STOP_SECONDS = 20
-"""How long its start and its end may take on a busy machine; one that does not end is killed."""
+"""Seconds that its start and its end may take on a busy machine; one that does not end is killed."""
 
 
 class EmbeddedKafka:
@@ -70,12 +70,12 @@ class EmbeddedKafka:
 
     @property
     def bootstrap(self) -> str:
-        """What clients take as `bootstrap.servers`."""
+        """The `bootstrap.servers` of clients."""
         return f"{self._host}:{self.port}"
 
     @property
     def internal_bootstrap(self) -> str:
-        """The same broker without any security, whatever the clients' listener asks for."""
+        """The same broker without any security, whatever the clients' listener requires."""
         return f"127.0.0.1:{self._internal}"
 
     @property
@@ -91,7 +91,7 @@ class EmbeddedKafka:
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def start(self) -> None:
-        """Start the broker and return when it takes requests; data that is there already is used."""
+        """Start the broker and return when it accepts requests; existing data is used."""
         if self.pid is not None:
             return
         for port in (self.port, self._internal, self._controller):
@@ -123,12 +123,12 @@ class EmbeddedKafka:
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Start again on the same ports and data; a broker that still runs is stopped before."""
+        """Start again on the same ports and data; a running broker is stopped before."""
         self.stop()
         self.start()
 
     def close(self) -> None:
-        """End the broker and remove its data where that is temporary."""
+        """End the broker and remove its data if that is temporary."""
         if self._kept is not None:
             self.stop()
         else:
@@ -138,7 +138,7 @@ class EmbeddedKafka:
                 self._folder = None
 
     def check(self) -> None:
-        """Raise, with the reason, when the broker has ended by itself."""
+        """Raise an error with the reason if the broker has ended by itself."""
         if self._process is not None and self._process.poll() is not None:
             raise self._complaint("ended")
 

@@ -1,4 +1,4 @@
-"""The settings of a local broker: one node, little memory, everything that Kafka replicates kept once."""
+"""The settings of a local broker: one node, little memory, no replication."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ rootLogger.appenderRef.out.ref = OUT
 ONE_NODE = {
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
-    # After a kill -9 the next broker is let in when the session of the one before has run out.
+    # After a kill -9 the next broker is accepted when the session of the previous one has expired.
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
-    # What a cluster keeps three times and in fifty parts.
+    # Internal topics, which a cluster keeps three times and in fifty partitions.
     "default.replication.factor": "1",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",

@@ -1,6 +1,7 @@
-"""Run the writer process: `python -m service.kafka.writer SOCKET PARENT_PID`. Tasks start it; nobody else needs to.
+"""Run the writer process: `python -m service.kafka.writer SOCKET PARENT_PID`.
 
-It leaves its starter at once (a second process goes on), so that it outlives the task and is nobody's zombie.
+Tasks start it; nobody else needs to. It forks and its first process ends, so that it outlives the task and is nobody's
+zombie.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 
 def main(socket_path: Path, parent_pid: int) -> None:
-    """Become the one writer process of `socket_path`, or leave if there is one."""
+    """Become the one writer process of `socket_path`, or exit if there is one."""
     faulthandler.register(signal.SIGUSR1)  # kill -USR1 shows in the log what each thread is doing
     own = os.open(socket_path.with_suffix(".owner"), os.O_CREAT | os.O_RDWR, 0o600)
     try:
@@ -30,7 +31,7 @@ def main(socket_path: Path, parent_pid: int) -> None:
 
         listener.listen(128)
         Server(listener).serve(parent_pid, socket_path)
-    os._exit(0)  # threads that still wait for Kafka must not keep the process
+    os._exit(0)  # threads that still wait for Kafka must not keep the process alive
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A count of aborted transactions that survives the failure of their tasks.
 
-The count is the length of a file, so that it outlives the writer process. The next task of the host that commits
-resets it and reports it with its own metrics.
+The count is the length of a file, so that it outlives the writer process. The next task on the host that commits resets
+it and reports it with its own metrics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def add(path: Path) -> None:
-    """Count one more; where that cannot be written (a full disk) it is not counted."""
+    """Count one more; if the disk is full, it is not counted."""
     with suppress(OSError), path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.write(b".")
@@ -21,7 +21,7 @@ def add(path: Path) -> None:
 
 
 def take(path: Path) -> int:
-    """Return what was counted since the last time."""
+    """Return the count and reset it."""
     try:
         with path.open("rb+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -20,11 +20,11 @@ from service.kafka.writer.writer_settings import WriterSettings
 __all__ = ["TransactionClient", "WriteReport", "WriterSettings", "warm_up"]
 
 _FRAME_ROWS = 50_000
-"""Rows that go to the writer at a time: it writes one frame while the next is on its way, and holds two at most."""
+"""The rows of a frame: the writer handles one frame while the next is on its way, and holds two at most."""
 
 
 def warm_up(settings: WriterSettings) -> None:
-    """Start the writer process ahead of the first batch, which then need not wait for it."""
+    """Start the writer process before the first batch, which then need not wait for it."""
     connect(settings).close()
 
 
@@ -54,7 +54,8 @@ class TransactionClient:
         self._longest_wait = 3 * settings.patience_ms / 1000 + settings.transaction_timeout_ms / 1000
 
     def begin(self) -> bool:
-        """False: this batch of this partition is committed already, write nothing (but still call `commit`)."""
+        """Begin the attempt. False if this batch of this partition is committed already: then write nothing, but still
+        call `commit`."""
         for _ in range(3):
             try:
                 return self._begin()
@@ -63,7 +64,7 @@ class TransactionClient:
         raise self._lost("the writer process died three times")
 
     def is_committed(self) -> bool:
-        """Tell whether the marker says by now that the batch is committed. It fences nobody and opens nothing."""
+        """Return whether the marker shows the batch as committed. It fences nobody and opens nothing."""
         for _ in range(3):
             try:
                 return self._is_committed()
@@ -87,10 +88,8 @@ class TransactionClient:
             raise self._silent() from late
 
     def commit(self, digest: bytes | None = None, plan: bytes = b"") -> WriteReport:
-        """Commit; after this returns the batch is committed exactly once, by this attempt or an earlier one.
-
-        `plan` says how the batch was cut, in whatever form (`plan_records`).
-        """
+        """Commit; afterwards the batch is committed exactly once, by this attempt or an earlier one. `plan` is the plan
+        of the batch, in any form (`plan_records`)."""
         digest = digest if digest is not None else self._digest
         if digest is None:
             raise ValueError("commit needs the digest of the batch")
@@ -106,7 +105,7 @@ class TransactionClient:
             self.close()
 
     def abort(self) -> None:
-        """Undo; returns when the partition is free for the next attempt."""
+        """Abort; returns when the partition is free for the next attempt."""
         if self._connection is None:
             return
         try:
@@ -117,7 +116,7 @@ class TransactionClient:
             self.close()
 
     def close(self) -> None:
-        """End the conversation: what is not committed is aborted."""
+        """Close the connection: an open transaction is aborted."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -150,7 +149,7 @@ class TransactionClient:
         return bool(newest >= self._batch)
 
     def _settle(self, started: float, gone: PeerGone) -> WriteReport:
-        """The writer process died while it committed: ask a new one how it ended."""
+        """The writer process died while it committed: ask a new one for the outcome."""
         self.close()
         if self.begin():
             self.abort()
@@ -158,7 +157,7 @@ class TransactionClient:
         return WriteReport(outcome="settled", milliseconds=(time.monotonic() - started) * 1000)
 
     def _ask(self, connection: socket.socket, message: dict[str, Any]) -> dict[str, Any]:
-        """Say something and hear the answer; one who does not listen any more may have said why."""
+        """Send a message and read the answer; a writer that no longer reads may have sent the reason before."""
         with suppress(PeerGone):
             wire.send_message(connection, message)
         return self._hear(connection)
@@ -174,11 +173,11 @@ class TransactionClient:
         return heard
 
     def _why_gone(self, connection: socket.socket) -> KafkaFailure:
-        """The last words of a writer that hung up, if there were any."""
+        """The last message of a writer that has closed the connection, if there was one."""
         try:
             self._hear(connection)
-        except KafkaFailure as told:
-            return told
+        except KafkaFailure as reported:
+            return reported
         except PeerGone:
             pass
         return self._lost("the writer process died before the batch was committed")

@@ -22,24 +22,24 @@ from service.kafka.writer.wire import PeerGone
 from service.kafka.writer.writer_settings import WriterSettings
 
 _START_SECONDS = 30.0
-"""How long a writer may take to start, all attempts together. It takes about a second; on a busy machine some more."""
+"""Seconds that a writer may take to start, all attempts together. It takes about a second; on a busy machine some
+more."""
 
 _ATTEMPT_SECONDS = 10.0
-"""How long one that was started may take to listen: one that has died by then leaves time for two others."""
+"""Seconds that a new writer may take to listen: if it has died by then, there is time for two others."""
 
 _ANSWER_SECONDS = 20.0
-"""How long a writer may take to greet, which it does before anything else. One that takes longer hangs or is stopped,
-and is killed: a pause for want of CPU or memory is shorter by far."""
+"""Seconds that a writer may take to greet, which it does before anything else. One that takes longer hangs or is
+stopped, and is killed: a pause for want of CPU or memory is far shorter."""
 
 _LONGEST_PATH = 100
-"""Characters of a socket's path: Linux takes 107 bytes."""
+"""The most characters of a socket's path: Linux allows 107 bytes."""
 
 _ROOT = Path(service.kafka.writer.__file__).parents[3]
 
 
 def connect(settings: WriterSettings) -> socket.socket:
-    """Return a conversation with the query's writer process, which is started if there is none and replaced if it
-    hangs."""
+    """Return a connection to the query's writer process, which is started if there is none and replaced if it hangs."""
     path = Path(settings.socket_folder) / f"{settings.socket_name()}.socket"
     if len(str(path)) > _LONGEST_PATH:
         raise KafkaConfigError(
@@ -52,7 +52,7 @@ def connect(settings: WriterSettings) -> socket.socket:
 
 
 def _greeted(path: Path) -> socket.socket | None:
-    """A connection whose other side has answered, or None. A process that does not answer any more is killed."""
+    """A connection whose other side has answered, or None. A process that no longer answers is killed."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(_ANSWER_SECONDS)
     try:

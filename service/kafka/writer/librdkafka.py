@@ -154,7 +154,7 @@ class Library(NamedTuple):
 
 @cache
 def load() -> Library:
-    """Bind the library that confluent-kafka brings."""
+    """Bind the library that comes with confluent-kafka."""
     shared = ctypes.CDLL(cimpl.__file__)
     functions = {}
     for name, (result, arguments) in _SIGNATURES.items():
@@ -189,12 +189,12 @@ def new_producer(properties: dict[str, str], on_delivery: object, on_error: obje
 
 
 def await_broker(producer: int, milliseconds: int) -> None:
-    """Wait until a broker has answered, for so long."""
+    """Wait until a broker has answered, for at most `seconds`."""
     partitions(producer, None, milliseconds)
 
 
 def partitions(producer: int, topic: int | None, milliseconds: int) -> int:
-    """Return how many partitions a topic has; 1 where that is not known in so long."""
+    """Return the number of partitions of a topic; 1 if it is not known in time."""
     call = load().call
     metadata = ctypes.POINTER(RdMetadata)()
     if call("metadata", producer, 0, topic, ctypes.byref(metadata), milliseconds) != 0:
@@ -220,7 +220,7 @@ def header_sizes(message: ctypes._Pointer[RdMessage]) -> list[int]:
 
 
 def payload(message: RdMessage) -> bytes:
-    """Return the key and the value of a message, one behind the other."""
+    """Return the key and the value of a message, one after the other."""
     parts = (message.key, message.key_length), (message.value, message.value_length)
     return b"".join(ctypes.string_at(where, size) for where, size in parts if where)
 

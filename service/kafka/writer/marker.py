@@ -1,8 +1,8 @@
-"""The marker: which batch of a partition was committed last, written in the same transaction as the batch's rows.
+"""The marker: the batch of a partition that was committed last, written in the same transaction as the batch's rows.
 
-Markers live in a compacted topic, so they outlive any pause. The marker of a partition is always in the same partition
-of that topic, and partitions of one query are spread over its partitions: a reader of stable data never waits for a
-transaction that another task of the query has open.
+Markers are in a compacted topic, so they outlive any pause. The marker of a partition is always in the same partition
+of that topic, and the partitions of one query are distributed over the topic's: a reader of stable data never waits for
+a transaction that another task of the query has open.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ from service.kafka.writer.writer_settings import WriterSettings
 
 FORMAT = 1
 PLAN = 8
-"""Bytes of a digest that say when the batch was planned; the others say from which records it was made."""
+"""The bytes of a digest that identify the time at which the batch was planned; the others identify the records that it
+was made from."""
 
 PARTITIONS = 16
-"""Partitions of the marker topic that are used. Kafka only ever adds partitions, so a marker's place never moves."""
+"""The number of partitions of the marker topic that are used. Kafka only ever adds partitions, so a marker's place
+never moves."""
 
 TOPIC_CONFIG = {
     "cleanup.policy": "compact",
@@ -47,24 +49,22 @@ Record = tuple[bytes | None, bytes | None]
 """Key and value."""
 
 _ASK = 10.0
-"""Seconds to wait for the answer to one request for offsets. The request is then repeated by a new client, as long as
-the caller has patience: a broker that goes away with a request does not answer it."""
+"""Seconds to wait for the answer to one request for offsets. The request is then repeated by a new client, for as long
+as the caller waits: a broker that ends during a request does not answer it."""
 
 _WINDOW = 200
-"""Records at the end of a partition of the marker topic among which a marker is looked for first: a batch of a query
-writes one for each of its partitions, so it is mostly there."""
+"""The number of records at the end of a partition of the marker topic among which a marker is searched first: a batch
+of a query writes one for each of its partitions, so it is mostly there."""
 
 _WIDER = 16
-"""How many times as many are read next where it is not: a whole topic then takes a few reads."""
+"""The factor by which the next search is larger, if it was not there: a whole topic then takes a few reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """`batch` and all batches before it are committed; `digest` names the source rows that `batch` was made from.
-
-    `plan` counts how often a batch of the checkpoint was given up: who carries a lower number writes what was planned
-    before, and must not.
-    """
+    """The state of a partition: `batch` and all batches before it are committed. `digest` identifies the source rows of
+    `batch`. `plan` counts how often a batch of the checkpoint was given up: a writer with a lower number would write an
+    abandoned plan, and must not."""
 
     batch: int
     digest: bytes
@@ -115,8 +115,8 @@ class Undecided(NamedTuple):
 class MarkerReader:
     """Reads markers, for any number of threads.
 
-    Each search has a consumer of its own: what an earlier search left in a consumer's queue (the end of a partition,
-    say) could end the next one too early, and a marker that is overlooked is a batch that is written twice.
+    Each search has a consumer of its own: something that an earlier search left in a consumer's queue (the end of a
+    partition, say) could end the next one too early, and a marker that is overlooked is a batch that is written twice.
     """
 
     def __init__(self, kafka: Mapping[str, str]) -> None:
@@ -143,7 +143,7 @@ class MarkerReader:
 
         return self._patiently(read, seconds)
 
-    def settled(self, place: MarkerPlace, seconds: float, check_cancelled: Callable[[], None]) -> Marker | None:
+    def last_decided(self, place: MarkerPlace, seconds: float, check_cancelled: Callable[[], None]) -> Marker | None:
         """Return the last marker, once every marker of this place that was written until now is decided.
 
         To be called by the owner of the transactional id, after it took the epoch: then its own transactions are
@@ -161,8 +161,8 @@ class MarkerReader:
         return self._patiently(read, seconds)
 
     def _next_stable(self, place: MarkerPlace, known: int, until: float, check_cancelled: Callable[[], None]) -> int:
-        """Return where stable readers stop once that is no longer at `known`, behind which a marker of this place lies:
-        what is hidden there is read once, however long that takes."""
+        """Return the end of stable data once it has moved past `known`, behind which a marker of this place lies: the
+        hidden records are read once, however long that takes."""
         hidden = f"a transaction that is open in topic {place.topic} hides the last marker"
         while time.monotonic() < until:
             check_cancelled()
@@ -178,8 +178,10 @@ class MarkerReader:
         raise KafkaUnreachable(hidden)
 
     def undecided(self, topic: str, partition: int, until: float) -> Undecided:
-        """Return where the records begin that a transaction hides which is open now, and the keys of those that were
-        written until now. `until` is a reading of the monotonic clock; raises KafkaFailure."""
+        """Return the offset from which an open transaction hides records, and the keys of the records written so far.
+
+        `until` is a time of the monotonic clock; raises KafkaFailure.
+        """
         place = MarkerPlace(topic, partition, b"")
         end = self._end(place, _UNCOMMITTED, until)
         stable = self._end(place, _COMMITTED, until)
@@ -190,14 +192,16 @@ class MarkerReader:
 
     def between(self, topic: str, partition: int, start: int, end: int, until: float) -> list[Record]:
         """Return the committed records of a partition from `start` to before `end`, whatever their keys, oldest first.
-        `until` is a reading of the monotonic clock; raises KafkaFailure."""
+
+        `until` is a time of the monotonic clock; raises KafkaFailure.
+        """
         found: list[Record] = []
         if start < end:
             self._scan(MarkerPlace(topic, partition, b""), _COMMITTED, start, end, until, found.append)
         return found
 
     def _patiently(self, read: Callable[[float], bytes | None], seconds: float) -> Marker | None:
-        """Read, again and again while brokers come and go."""
+        """Read, and repeat it while brokers are unavailable."""
         until = time.monotonic() + seconds
         while True:
             try:
@@ -231,7 +235,7 @@ class MarkerReader:
             raise self._explained(failed, place.topic) from failed
 
     def _explained(self, failed: Exception, topic: str) -> KafkaFailure:
-        """Why offsets could not be read: a topic that is missing or forbidden shows as a mere time-out, too."""
+        """The reason why offsets could not be read: a missing or forbidden topic shows as a mere time-out, too."""
         primary = f"the markers in topic {topic} cannot be read"
         try:
             error = self._admin.list_topics(topic, timeout=2).topics[topic].error
@@ -268,7 +272,7 @@ class MarkerReader:
         until: float,
         take: Callable[[Record], object],
     ) -> None:
-        """Have every record of the place's partition in [start, high) taken."""
+        """Read every record of the place's partition in [start, high)."""
         consumer = Consumer(self._consuming | {"isolation.level": level.name.lower()})
         consumer.assign([TopicPartition(place.topic, place.partition, start)])
         try:

@@ -42,13 +42,13 @@ from service.kafka.writer.report import Outcome, WriteReport
 from service.kafka.writer.writer_settings import WriterSettings
 
 _SLICE = 2.0
-"""Seconds that one call of librdkafka waits, so that a caller who has gone is noticed in between."""
+"""Seconds that one call of librdkafka waits, so that a caller who has disconnected is noticed in between."""
 
 _CONVINCED = 10.0
-"""Seconds after which a refused password or certificate is believed: a broker that is starting refuses, too."""
+"""Seconds after which a refused password or certificate counts as refused: a broker that is starting refuses, too."""
 
 _AT_ONCE = 8
-"""Transactions that are ended side by side."""
+"""The number of transactions that are ended concurrently."""
 
 CheckCancelled = Callable[[], None]
 """Called while waiting; raises to end the wait."""
@@ -77,10 +77,10 @@ class PartitionWriter:
     def begin(
         self, batch: int, digest: bytes | None, check_cancelled: CheckCancelled, earlier: bytes | None = None
     ) -> bool:
-        """Begin to write `batch`; False if it is committed already (with this digest, where one is given).
+        """Begin to write `batch`. Return False if it is committed already (with `digest`, if one is given).
 
-        `earlier` is the digest that it was committed with, where it is done again although later ones are committed;
-        b"" says that this partition wrote nothing of it then, as it had no records.
+        `earlier` is the digest with which it was committed, if it is repeated although later ones are committed; b""
+        says that this partition wrote nothing of it then, as it had no records.
         """
         self._batch, self._open, self._began = batch, None, time.monotonic()
         self._earlier = earlier
@@ -98,7 +98,7 @@ class PartitionWriter:
         return True
 
     def _begin_transaction(self) -> None:
-        """Begin a transaction of the producer, which is there and fenced."""
+        """Begin a transaction of the producer, which exists and has fenced older owners."""
         assert self._producer is not None
         try:
             self._producer.begin()
@@ -107,11 +107,10 @@ class PartitionWriter:
         self._open = WriteReport(outcome="committed")
 
     def supersede(self, batch: int, plan: bytes = b"") -> bool:
-        """See to it that no attempt of an earlier plan commits `batch`; False if the batch is committed.
+        """Make sure that no attempt of an earlier plan commits `batch`. Return False if the batch is committed.
 
-        The marker is committed again as it was, with the plan number of this writer; with it what is to be known of the
-        batch instead (`plan_records`), if that is anything. Raises KafkaFailure where that is not known to have
-        happened; it may be tried again.
+        The marker is committed again unchanged, with the plan number of this writer, and with the new plan of the batch
+        (`plan_records`), if there is one. Raises KafkaFailure if the outcome is unknown; the call may be repeated.
         """
         self._batch, self._open, self._began = batch, None, time.monotonic()
         self._fence_and_read_marker(_never_cancelled)
@@ -128,8 +127,8 @@ class PartitionWriter:
         return True
 
     def fence(self) -> None:
-        """End whatever an older owner of the transactional id has begun: it commits nothing any more, and what it has
-        left open is rolled back."""
+        """End every transaction of older owners of the transactional id: they commit nothing any more, and their open
+        transactions are rolled back."""
         self._fenced_producer(_never_cancelled).close()
 
     def write(self, records: pa.RecordBatch, check_cancelled: CheckCancelled) -> None:
@@ -156,14 +155,14 @@ class PartitionWriter:
         return replace(report, outcome=outcome, milliseconds=(time.monotonic() - started) * 1000)
 
     def abort(self) -> None:
-        """End an attempt and leave nothing open: what it did not commit is rolled back, and counted as that."""
+        """End an attempt and leave nothing open: an open transaction is rolled back, and counted as aborted."""
         if self._undecided and self._settings.aborts:
             abort_counter.add(Path(self._settings.aborts))
         self._undecided = False
         self._abort()
 
     def _abort(self) -> None:
-        """Leave nothing open. A producer that cannot abort is given up; the next one settles what it left."""
+        """Leave nothing open. A producer that cannot abort is discarded; the next one ends its transaction."""
         if self._open is None or self._producer is None:
             return
         self._open = None
@@ -173,7 +172,7 @@ class PartitionWriter:
             self.close()
 
     def close(self) -> None:
-        """Give the producer up; what is known to be committed stays known."""
+        """Close the producer; the known marker stays known."""
         self._open = None
         if self._producer is not None:
             self._producer.close()
@@ -190,7 +189,7 @@ class PartitionWriter:
         return self._settings.patience_ms / 1000
 
     def _is_committed(self, digest: bytes | None) -> bool:
-        """Is the batch committed, as far as we know? Refuses a batch that was cut another way."""
+        """Whether the batch is committed, as far as it is known. Refuses a batch that was planned otherwise."""
         known = self._last_committed
         if known is not None and known.plan > self._settings.plan:
             raise Fenced(
@@ -217,7 +216,7 @@ class PartitionWriter:
         )
 
     def _accept_changed_source(self) -> bool:
-        """Take the batch for written as it was, where the settings allow that."""
+        """Accept a batch that was written from other records, if the settings allow that."""
         if self._settings.accept_changed_source:
             return True
         raise SourceChanged(
@@ -229,7 +228,7 @@ class PartitionWriter:
         )
 
     def _remember_marker(self, marker: Marker | None) -> None:
-        """Remember what was read, unless a newer marker is known: an open transaction may hide that from readers."""
+        """Store the marker, unless a newer one is known: an open transaction may hide that one from readers."""
         if marker is not None and (self._last_committed is None or marker.batch >= self._last_committed.batch):
             self._last_committed = marker
 
@@ -237,14 +236,14 @@ class PartitionWriter:
         """Make the producer, fence older owners, and read the marker that is now final."""
         producer = self._fenced_producer(check_cancelled)
         try:
-            self._remember_marker(self._markers.settled(self._place, self._patience, check_cancelled))
+            self._remember_marker(self._markers.last_decided(self._place, self._patience, check_cancelled))
         except BaseException:
             producer.close()
             raise
         self._producer = producer
 
     def _fenced_producer(self, check_cancelled: CheckCancelled) -> Producer:
-        """Make a producer that has the newest epoch."""
+        """Return a new producer, which has the newest epoch."""
         producer = self._make_producer()
         try:
             self._waiting(producer.init, self._patience, check_cancelled, producer)
@@ -293,7 +292,8 @@ class PartitionWriter:
     def _resolve_unknown_outcome(
         self, marker: Marker, failed: KafkaFailure, check_cancelled: CheckCancelled
     ) -> Outcome:
-        """Find out whether a commit that failed happened all the same: with a new epoch it has or never will."""
+        """Find out whether a failed commit has happened after all: once there is a new epoch it has, or it never
+        will."""
         self._fence_and_read_marker(check_cancelled)
         if self._is_committed(marker.digest):
             return "settled"
@@ -304,16 +304,16 @@ class PartitionWriter:
         )
 
     def _discard_producer(self, fault: Fault) -> KafkaFailure:
-        """Abort and give the producer up; return what went wrong in the user's words.
+        """Abort and discard the producer; return the cause in the user's terms.
 
-        A transaction that the broker has ended for its time-out looks as if another writer had fenced it. Its age tells
-        them apart: it is TransactionExpired, on which `service/spark/query/transactions.py` acts.
+        A transaction that the broker has ended for its time-out looks as if another writer had fenced it. Its age
+        distinguishes them: it is TransactionExpired, on which `service/spark/query/transactions.py` acts.
         """
         producer = self._producer
         assert producer is not None
         reason = producer.fatal() or self._first_cause(fault)
         if not reason.fatal:
-            self._abort()  # and hear of every record that was refused
+            self._abort()  # and receive every refused record
         failed_with = explain(reason, producer.refusals, self._describe("write"))
         if isinstance(failed_with, MessageTooLarge):
             failed_with.refused = producer.too_large()
@@ -329,7 +329,7 @@ class PartitionWriter:
         return failed_with
 
     def _first_cause(self, fault: Fault) -> Fault:
-        """What made the transaction fail, where `fault` only says that it has failed."""
+        """The cause of the transaction's failure, if `fault` only says that it has failed."""
         if fault.code != Code._STATE or self._producer is None:
             return fault
         try:
@@ -345,7 +345,7 @@ class PartitionWriter:
         check_cancelled: CheckCancelled,
         producer: Producer | None = None,
     ) -> None:
-        """Repeat a call that may time out until it is done or `seconds` have passed (KafkaUnreachable)."""
+        """Repeat a call that may time out, for at most `seconds`. Raises KafkaUnreachable."""
         started = time.monotonic()
         producer = producer or self._producer
         assert producer is not None
@@ -373,8 +373,8 @@ def _never_cancelled() -> None:
 
 
 def fence_all(tasks: Sequence[tuple[WriterSettings, int]]) -> None:
-    """End whatever older owners of these partitions have begun, as `PartitionWriter.fence` does: all of it before any
-    marker is read, since a transaction that is left open hides those that others have written behind it."""
+    """Fence older owners of these partitions, as `PartitionWriter.fence` does, before any marker is read: an open
+    transaction hides the markers that others have written behind it."""
 
     def fence(task: tuple[WriterSettings, int]) -> None:
         settings, partition = task

@@ -20,7 +20,7 @@ from service.kafka.writer.records import TopicRows
 from service.record_packing import OF_A_HEADER, OVERHEAD, packed
 
 BATCH_BYTES = 1_000_000
-"""Bytes of a batch: as much as a broker takes by default, its head aside."""
+"""The bytes of a batch: as many as a broker accepts by default, without the batch's header."""
 
 DEFAULTS = {
     "compression.type": "lz4",
@@ -46,17 +46,17 @@ not wait for the first, it asks the clock again and again, and takes a core from
 for each partition, none would ever be full."""
 
 MOST_BYTES = 64_000_000
-"""What may be under way for a topic with very many partitions: their batches linger."""
+"""The bytes under way of a topic with very many partitions: their batches linger."""
 
 BLOCK_ROWS = 20_000
 _PIECE_MS = 5
 _METADATA_MS = 5_000
-"""How long one step takes: rows that librdkafka is handed at once, the wait for what it reports, and that for the
+"""Limits of one step: the rows passed to librdkafka at once, the seconds to wait for its reports, and those for the
 partitions of a topic."""
 
 
 class Refusal(NamedTuple):
-    """A record that Kafka did not take: the reason, and its topic."""
+    """A record that Kafka has refused: the reason, and its topic."""
 
     code: int
     topic: str
@@ -100,19 +100,19 @@ class Producer:
             "enable.idempotence": "true",
             "delivery.report.only.error": "true",
         }
-        told = DEFAULTS | dict(properties)
-        self._batch_bytes = int(told["batch.size"])
-        self._codec = None if told["compression.type"] == "none" else told["compression.type"]
+        configured = DEFAULTS | dict(properties)
+        self._batch_bytes = int(configured["batch.size"])
+        self._codec = None if configured["compression.type"] == "none" else configured["compression.type"]
         self._turned: dict[tuple[str, int], _Turned] = {}
-        self._handle = librdkafka.new_producer(told | always, *self._callbacks)
+        self._handle = librdkafka.new_producer(configured | always, *self._callbacks)
         self._topics: dict[str, int] = {}
         self._partitions: dict[str, int] = {}
         self._under_way: deque[_Block] = deque()
         self._bounds: dict[str, int] = {}
 
     def init(self, seconds: float) -> None:
-        """Take the epoch: fence older owners of the id, settle what they left open."""
-        # librdkafka asks for the coordinator at once and, where no broker is connected yet, again after half a second.
+        """Take the epoch: fence older owners of the id and end their transactions."""
+        # librdkafka looks for the coordinator at once and, if no broker is connected yet, again after half a second.
         librdkafka.await_broker(self._handle, max(1, int(seconds * 1000)))
         self._waiting("init_transactions", seconds)
 
@@ -125,11 +125,11 @@ class Producer:
         self._library.check(self._call("begin_transaction", self._handle))
 
     def commit(self, seconds: float) -> None:
-        """Deliver what is under way and commit."""
+        """Deliver the records under way and commit."""
         self._waiting("commit_transaction", seconds)
 
     def abort(self, seconds: float) -> None:
-        """Drop what is under way and abort."""
+        """Drop the records under way and abort."""
         self._waiting("abort_transaction", seconds)
 
     def too_large(self) -> dict[str, Refused]:
@@ -169,21 +169,21 @@ class Producer:
             self._call("poll", self._handle, 0)
 
     def close(self) -> None:
-        """Give the producer up. An open transaction stays open until its id is reused or it times out."""
+        """Close the producer. An open transaction stays open until its id is reused or it times out."""
         for topic in self._topics.values():
             self._call("topic_destroy", topic)
         self._topics.clear()
         self._call("destroy", self._handle)
 
     def fatal(self) -> Fault | None:
-        """Return why the producer cannot be used any more, if it cannot."""
+        """Return why the producer can no longer be used, None if it can."""
         reason = ctypes.create_string_buffer(512)
         code = self._call("fatal_error", self._handle, reason, len(reason))
         text = reason.value.decode(errors="replace")
         return Fault(code, text, fatal=True, retriable=False, abortable=False) if code else None
 
     def _bound(self, topic: str) -> int:
-        """How many bytes of a topic may be under way."""
+        """The most bytes of a topic that may be under way."""
         if topic not in self._partitions:
             self._partitions[topic] = librdkafka.partitions(self._handle, self._topic(topic), _METADATA_MS)
         return min(self._partitions[topic] * UNDER_WAY_BYTES, MOST_BYTES)

@@ -1,4 +1,4 @@
-"""Why a transaction failed, in the user's words."""
+"""The cause of a failed transaction, in the user's terms."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from service.kafka.writer.producer import Refusal
 
 
 def explain(reason: Fault, refusals: Mapping[Refusal, int], cannot: str) -> KafkaFailure:
-    """Return what stands behind a failed transaction: a refused record says more than the failure that it caused."""
+    """Return the cause of a failed transaction: a refused record explains more than the failure that it caused."""
     for (code, topic), size in sorted(refusals.items(), key=_telling_first):
         detail = f"the largest has {size} bytes (key and value): {Code(code).str()}"
-        told = failure(code, detail, f"topic {topic} refused the records")
-        if isinstance(told, MessageTooLarge) or reason.abortable:
-            return told
-    told = failure(reason.code, reason.text, cannot)
-    if isinstance(told, Fenced):
+        error = failure(code, detail, f"topic {topic} refused the records")
+        if isinstance(error, MessageTooLarge) or reason.abortable:
+            return error
+    error = failure(reason.code, reason.text, cannot)
+    if isinstance(error, Fenced):
         return Fenced(
             f"{cannot}: another writer has taken over, so this one stops",
             reason.text,
             "nothing to do if the partition has moved; otherwise make sure that only one driver runs this query",
         )
-    return told
+    return error
 
 
 def _telling_first(refusal: tuple[Refusal, int]) -> bool:
-    """A record that is too large is the cause of whatever else was refused with it."""
+    """A record that is too large is the cause of all other refusals."""
     return refusal[0].code not in TOO_LARGE

@@ -1,7 +1,7 @@
-"""Rows as librdkafka wants to see them: addresses and lengths, computed for a whole block at once.
+"""Rows in the form that librdkafka takes: addresses and lengths, computed for a whole block at once.
 
-No row becomes a Python object on its way to Kafka: keys and values stay where Arrow has put them, and librdkafka
-copies them from there.
+No row becomes a Python object on its way to Kafka: keys and values stay in Arrow's memory, and librdkafka copies them
+from there.
 """
 
 from __future__ import annotations
@@ -25,17 +25,15 @@ RECORDS = pa.schema(
         ("timestamp", pa.int64()),
     ]
 )
-"""Records to write, in order. Only `topic` must be there; a missing column is null in every row.
-
-partition null = chosen by the key as Java's default partitioner does; key null = none; value null = a tombstone;
-timestamp in milliseconds since the epoch, null = when it is written.
-"""
+"""The records to write, in order. Only `topic` is required; a missing column is null in every row. partition null =
+chosen by the key as Java's default partitioner does; key null = none; value null = a tombstone; timestamp in
+milliseconds since the epoch, null = when it is written."""
 
 Addresses = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
 _EMPTY = np.zeros(1, dtype=np.uint8)
-"""What an empty key or value points at: librdkafka takes an address of zero as null."""
+"""The address of an empty key or value: librdkafka takes an address of zero as null."""
 
 
 class Strings(NamedTuple):
@@ -73,7 +71,7 @@ class Headers(NamedTuple):
 
 
 def by_topic(records: pa.RecordBatch) -> Iterator[TopicRows]:
-    """Take `records` apart by topic; the order within a topic is kept."""
+    """Split `records` by topic; the order within a topic is kept."""
     topics = _column(records, "topic")
     if topics is None or topics.null_count:
         raise ValueError("every record needs a topic")

@@ -1,4 +1,4 @@
-"""The writer process: serves the tasks of one query on one host until nobody needs it any more."""
+"""The writer process: serves the tasks of one query on one host until it is no longer needed."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from service.kafka.writer.wire import PeerGone
 from service.kafka.writer.writer_settings import WriterSettings
 
 _LOOK_AROUND = 1.0
-"""Seconds between two looks at whether the driver lives, and at producers that nobody needs."""
+"""Seconds between two checks of the driver's life, and of idle producers."""
 
 _LAST_WORDS = 5.0
-"""Seconds for which a writer that leaves waits for conversations under way: what they would commit after that is
-aborted by Kafka when the transaction times out, and replayed."""
+"""Seconds for which a writer that exits waits for running attempts: a transaction that is open after that is aborted by
+Kafka at its time-out, and replayed."""
 
 
 MOVED_AFTER, MOVED_SECONDS = 20, 300.0
-"""Batches that a partition misses, and seconds for which it writes nothing, before its producer is closed: one that has
-moved to another host would leave threads and connections behind, some to each broker. One that seldom has a row should
-not start again with each: that takes longer than to write it."""
+"""The batches that a partition misses, and the seconds without a write, before its producer is closed. A partition that
+has moved to another host would leave threads and connections behind, some to each broker. One that seldom has a row
+should not create its producer each time: that takes longer than to write the row."""
 
 
 class PartitionLease:
-    """The one place at a partition's producer: who sits there writes, who comes next waits, then takes over."""
+    """The right to use a partition's producer: its holder writes, the next attempt waits, then takes over."""
 
     def __init__(self, writer: PartitionWriter) -> None:
         self.writer = writer
@@ -48,7 +48,7 @@ class PartitionLease:
         self._holder: Attempt | None = None
 
     def give_up(self) -> None:
-        """Close the producer, unless somebody writes. It is created again if the partition comes back."""
+        """Close the producer, unless an attempt is writing. It is created again if the partition comes back."""
         if self._free.acquire(blocking=False):
             try:
                 self.writer.close()
@@ -58,7 +58,7 @@ class PartitionLease:
 
     @contextmanager
     def acquire(self, attempt: Attempt, wait_ms: int) -> Iterator[PartitionWriter]:
-        """Sit down, once the attempt before has left or was made to."""
+        """Take the lease, once the previous attempt has ended or was superseded."""
         since = time.monotonic()
         while not self._free.acquire(timeout=0.05):
             attempt.check()
@@ -79,7 +79,7 @@ class PartitionLease:
 
 
 class Attempt:
-    """One task's conversation."""
+    """One task's attempt, over its connection."""
 
     def __init__(self, connection: socket.socket, batch: int) -> None:
         self.connection = connection
@@ -87,13 +87,13 @@ class Attempt:
         self._superseded = threading.Event()
 
     def supersede(self) -> None:
-        """Make this attempt end: its next look-up fails, and it hears nothing more from its task."""
+        """Make this attempt end: its next check fails, and no further message of its task is read."""
         self._superseded.set()
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RD)
 
     def check(self) -> None:
-        """Raise if this attempt must not go on."""
+        """Raise Superseded or an error of the connection if this attempt must end."""
         if self._superseded.is_set():
             raise Superseded(
                 f"another attempt has taken the place of this one at batch {self.batch}",
@@ -103,7 +103,7 @@ class Attempt:
             raise PeerGone("the task has gone")
 
     def receive(self) -> dict[str, Any] | pa.RecordBatch:
-        """Return the next message; Superseded where a later attempt has taken over."""
+        """Return the next message. Raises Superseded if a later attempt has taken over."""
         try:
             return wire.receive(self.connection)
         except PeerGone:
@@ -113,7 +113,7 @@ class Attempt:
 
 
 class Server:
-    """Answers on one Unix socket. `busy` conversations keep the process alive."""
+    """Answers on one Unix socket. `busy` connections keep the process alive."""
 
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
@@ -125,9 +125,9 @@ class Server:
         self._idle_seconds = 60.0
 
     def serve(self, parent_pid: int, socket_path: Path) -> None:
-        """Serve until idle for long, or until the parent has gone; then leave no transaction open."""
+        """Serve until it is idle for long, or until the parent has ended; then leave no transaction open."""
         try:
-            parent = os.pidfd_open(parent_pid)  # readable when the process has ended, even if nobody has asked how
+            parent = os.pidfd_open(parent_pid)  # readable when the process has ended, even if nobody has waited for it
         except ProcessLookupError:
             return
         watched = select.poll()
@@ -204,7 +204,7 @@ class Server:
             self._refuse(connection, TransactionLost("the writer process failed", f"{type(error).__name__}: {error}"))
 
     def _look(self, connection: socket.socket, settings: WriterSettings, partition: int) -> None:
-        """Say the newest batch of a partition that is committed, -1 if there is none."""
+        """Send the newest committed batch of a partition, -1 if there is none."""
         try:
             place = MarkerPlace.of(settings, partition)
             marker = self._marker_reader(settings).committed(place, settings.patience_ms / 1000)
@@ -213,7 +213,7 @@ class Server:
             wire.send_message(connection, {"error": to_message(failure)})
 
     def _refuse(self, connection: socket.socket, failure: KafkaFailure) -> None:
-        """Tell the task, and hear it out: it may still be sending."""
+        """Send the error to the task, and read its remaining messages: it may still be sending."""
         wire.send_message(connection, {"error": to_message(failure)})
         with suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
@@ -235,7 +235,7 @@ class Server:
 
 
 def _attempt(attempt: Attempt, writer: PartitionWriter, digest: bytes | None, earlier: bytes | None) -> None:
-    """Lead one attempt from its begin to its end. Whoever called aborts what is still open afterwards."""
+    """Run one attempt from its begin to its end. The caller aborts a transaction that is still open afterwards."""
     write = writer.begin(attempt.batch, digest, attempt.check, earlier)
     wire.send_message(attempt.connection, {"write": write})
     while True:

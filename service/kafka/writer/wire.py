@@ -1,7 +1,7 @@
 """Frames on the Unix socket between a task and its writer process.
 
-A frame is a kind (one byte), a length (eight bytes, big endian) and that many bytes: JSON for what is said, an Arrow
-IPC stream for rows.
+A frame is a kind (one byte), a length (eight bytes, big endian) and that many bytes: JSON for a message, an Arrow IPC
+stream for rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HEAD = struct.Struct("!cQ")
 MESSAGE = b"J"
 ROWS = b"R"
 _LARGEST_FRAME = 1 << 40
-"""Bytes beyond which the head of a frame is taken for garbage: no batch is nearly so large."""
+"""The length from which the head of a frame counts as garbage: no batch is nearly so large."""
 
 
 class PeerGone(ConnectionError):
@@ -26,13 +26,13 @@ class PeerGone(ConnectionError):
 
 
 def send_message(connection: socket.socket, message: dict[str, Any]) -> None:
-    """Say `message`."""
+    """Send `message`."""
     body = json.dumps(message).encode()
     _send(connection, MESSAGE, memoryview(body))
 
 
 def send_rows(connection: socket.socket, rows: pa.RecordBatch) -> None:
-    """Hand over `rows`."""
+    """Send `rows`."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)
@@ -40,10 +40,10 @@ def send_rows(connection: socket.socket, rows: pa.RecordBatch) -> None:
 
 
 def receive(connection: socket.socket) -> dict[str, Any] | pa.RecordBatch:
-    """Return the next frame: a message or rows. Raises PeerGone at the end of the conversation."""
+    """Return the next frame: a message or rows. Raises PeerGone at the end of the connection."""
     kind, size = _HEAD.unpack(_exactly(connection, _HEAD.size))
     if kind not in (MESSAGE, ROWS) or size > _LARGEST_FRAME:
-        raise PeerGone("what came over the socket is no frame")
+        raise PeerGone("the bytes on the socket are no frame")
     body = _exactly(connection, size)
     if kind == MESSAGE:
         message: dict[str, Any] = json.loads(bytes(body))
@@ -53,14 +53,14 @@ def receive(connection: socket.socket) -> dict[str, Any] | pa.RecordBatch:
 
 
 def readable(connection: socket.socket) -> bool:
-    """Is there something to receive (or the end of the conversation) right now?"""
+    """Return whether there is something to receive (or the end of the connection) right now."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     return bool(poll.poll(0))
 
 
 def hung_up(connection: socket.socket) -> bool:
-    """Has the other side closed the socket or died? Looks ahead without taking anything."""
+    """Return whether the other side has closed the socket or died. Looks ahead without reading anything."""
     try:
         return readable(connection) and connection.recv(1, socket.MSG_PEEK) == b""
     except OSError:

@@ -1,6 +1,6 @@
-"""The marker topic's contents for a query: how far each partition is committed, and how its batches were cut.
+"""The marker topic's records of a query: the committed batch of each partition, and the plans of its batches.
 
-This is a look before the query starts. What a writer may rely on it reads itself, after it took the epoch.
+They are read before the query starts. A writer relies only on what it reads itself, after it took the epoch.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from service.kafka.writer.partition_writer import PartitionWriter
 from service.kafka.writer.writer_settings import WriterSettings
 
 _AT_ONCE = 8
-"""Partitions of the marker topic that are read side by side, and transactions that are ended."""
+"""The number of partitions of the marker topic that are read concurrently, and of transactions that are ended."""
 
 _PAUSE = 0.1
-"""Seconds before the markers are looked at again: a transaction takes some milliseconds to end."""
+"""Seconds between two reads of the markers: a transaction takes some milliseconds to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +92,5 @@ def _own(settings: WriterSettings, records: Iterable[Record]) -> Iterator[tuple[
 
 
 def _prefix(settings: WriterSettings) -> bytes:
-    """What the keys of all markers and plans of the query begin with."""
+    """The prefix of the keys of all markers and plans of the query."""
     return json.dumps([settings.query, settings.checkpoint_id]).encode()[:-1] + b","

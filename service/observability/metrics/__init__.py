@@ -1,4 +1,4 @@
-"""Prometheus metrics: which there are, the samples that this process keeps of them, and how batches are counted in."""
+"""Prometheus metrics: their catalogue, the samples of this process, and how batches are counted."""
 
 from service.observability.metrics.catalogue import KNOWN, PREFIX
 from service.observability.metrics.store import Metrics

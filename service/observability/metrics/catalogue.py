@@ -27,10 +27,13 @@ BATCH_BOUNDS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0,
 """Upper bounds of the buckets of every histogram, in seconds."""
 
 DRIVER_PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "other")
-"""What the driver does in a batch, by Spark's names and in their order; `other` is what none of them is."""
+"""The phases of the driver in a batch, by Spark's names and in their order; `other` is the remaining time."""
 
 TASK_PHASES = ("decode", "ingest_operators", "operators", "lookup", "encode", "write", "state_commit")
-"""What tasks do in addBatch."""
+"""The phases of tasks in addBatch."""
+
+STORE_OPERATIONS = ("read", "write", "copy", "remove", "list", "look")
+"""What is done with files of a checkpoint in an object store."""
 
 _PARTITION = ("query", "source", "topic", "partition")
 _OPERATOR = ("query", "operator")
@@ -41,6 +44,12 @@ SERVICE: Mapping[str, MetricSpec] = {
     "query_active": MetricSpec("gauge", "1 while the query runs.", ("query",)),
     "query_started_timestamp_seconds": MetricSpec(
         "gauge", "Time of the last start or restart of the query.", ("query",)
+    ),
+    "clock_ahead_seconds": MetricSpec(
+        "gauge",
+        "How far the clock of the driver was ahead of all times that the checkpoint and the topics knew when the"
+        " service started, if by more than a day; negative: behind the checkpoint, by more than an hour; else 0.",
+        ("query",),
     ),
     "query_finished": MetricSpec(
         "gauge", "1 once every source of the query has ended and all rows are written.", ("query",)
@@ -54,7 +63,7 @@ SERVICE: Mapping[str, MetricSpec] = {
 BATCHES: Mapping[str, MetricSpec] = {
     "batches_total": MetricSpec("counter", "Batches completed.", ("query",)),
     "batch_failures_total": MetricSpec("counter", "Batches that failed; the query is restarted.", ("query",)),
-    "batches_cut_anew_total": MetricSpec(
+    "batches_replanned_total": MetricSpec(
         "counter", "Batches that did not fit into memory and were planned again with half of their records.", ("query",)
     ),
     "skipped_records": MetricSpec(
@@ -134,6 +143,22 @@ TIME: Mapping[str, MetricSpec] = {
 STATE: Mapping[str, MetricSpec] = {
     "state_rows": MetricSpec("gauge", "Rows of state of an operator.", _OPERATOR),
     "state_bytes": MetricSpec("gauge", "Bytes of state of an operator.", _OPERATOR),
+    "store_operations_total": MetricSpec(
+        "counter",
+        "Operations on the object store that holds the checkpoint, but for Spark's own logs:"
+        f" {', '.join(STORE_OPERATIONS[:-1])} and {STORE_OPERATIONS[-1]} (whether a file is there). In S3 a read is two"
+        " requests, a removal three, each other one; more where a file is larger than a part of an upload.",
+        ("query", "operation"),
+    ),
+    "store_read_bytes_total": MetricSpec(
+        "counter",
+        "Bytes read from the object store that holds the checkpoint: blocks of state that the host has no copy of, and"
+        " versions and manifests.",
+        ("query",),
+    ),
+    "store_written_bytes_total": MetricSpec(
+        "counter", "Bytes written to the object store that holds the checkpoint, but for Spark's own logs.", ("query",)
+    ),
 }
 
 PROCESSES: Mapping[str, MetricSpec] = {

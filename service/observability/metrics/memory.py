@@ -1,4 +1,4 @@
-"""The memory of the processes of a driver or an executor, as the host's system counts it."""
+"""The memory of the processes of a driver or an executor, as the operating system counts it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ PROC = Path("/proc")
 WRITER = "service.kafka.writer"
 
 EXECUTOR = "--executor-id"
-"""The option that an executor's command line has, and no other."""
+"""The option that only an executor's command line has."""
 
 
 def memory_of(root: int, kind: str, scratch: str, proc: Path = PROC) -> dict[str, int]:
-    """Return bytes held by the process `root`, which is of this `kind`, by those below it and by the writer of
-    `scratch`, which stands apart: by kind (driver, jvm, worker, writer), of those kinds that run.
+    """Return the bytes of memory by kind of process (driver, jvm, worker, writer), for those kinds that run.
 
-    Python workers are forked from one process, so pages that they share are counted once (the proportional set size);
-    of the others the resident set is taken. A process that ends meanwhile counts nothing.
+    These are the process `root`, which is of `kind`, its descendants, and the writer of `scratch`, which is not a
+    descendant. Python workers are forked from one process, so their shared pages are counted once (the proportional set
+    size); for the others it is the resident set. A process that ends meanwhile counts as 0.
     """
     held: dict[str, int] = {}
     for pid, what in _family(root, kind, scratch, proc):
@@ -45,7 +45,7 @@ def words_of(pid: int, proc: Path = PROC) -> list[str]:
 
 
 def _family(root: int, kind: str, scratch: str, proc: Path) -> Iterator[tuple[int, str]]:
-    """The processes that count, each with its kind."""
+    """The counted processes, each with its kind."""
     pids = [int(entry.name) for entry in proc.iterdir() if entry.name.isdigit()]
     children: dict[int, list[int]] = {}
     for pid in pids:
@@ -58,7 +58,7 @@ def _family(root: int, kind: str, scratch: str, proc: Path) -> Iterator[tuple[in
         below.add(pid)
         words = words_of(pid, proc)
         if EXECUTOR in words:
-            continue  # of a cluster on the driver's own host: it tells its memory itself
+            continue  # of a cluster on the driver's own host: it measures its memory itself
         waiting += children.get(pid, [])
         what = _kind(words)
         if what:
@@ -70,7 +70,8 @@ def _family(root: int, kind: str, scratch: str, proc: Path) -> Iterator[tuple[in
 
 
 def _kind(words: list[str]) -> str | None:
-    """What a process below the driver or an executor is; None for what holds next to nothing, such as a shell."""
+    """The kind of a process below the driver or an executor; None for one that holds next to nothing, such as a
+    shell."""
     if os.path.basename(words[0] if words else "") == "java":
         return "jvm"
     if WRITER in words:
@@ -79,8 +80,7 @@ def _kind(words: list[str]) -> str | None:
 
 
 def resident(pid: int, proc: Path) -> int:
-    """Return bytes of memory that a process has in reach, a page that several share counted in each; 0 if it is
-    gone."""
+    """Return the resident bytes of a process, shared pages included; 0 if it has ended."""
     try:
         return int((proc / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
@@ -88,7 +88,7 @@ def resident(pid: int, proc: Path) -> int:
 
 
 def _shared_fairly(pid: int, proc: Path) -> int:
-    """The proportional set size; 0 where the system does not tell."""
+    """The proportional set size; 0 if the system does not provide it."""
     try:
         for line in (proc / str(pid) / "smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from service.formats.dead_letters import REASONS
-from service.observability.metrics.catalogue import KNOWN
+from service.observability.metrics.catalogue import KNOWN, STORE_OPERATIONS
 from service.observability.metrics.store import Metrics
 from service.plan.program import Program
 from service.runtime.task_metrics import TaskMetrics, parsed
@@ -15,16 +15,19 @@ KINDS = ("insert", "retract")
 
 
 def announce(metrics: Metrics, program: Program, *, dead_letter_topic: str, trigger: float, tick: float) -> None:
-    """Show what is known of a program before it runs; `trigger` and `tick` are its intervals in seconds.
+    """Show a program's metrics before it runs; `trigger` and `tick` are its intervals in seconds.
 
-    Every counter stands at 0: Prometheus sees the growth of a counter only from its second sample on, so the first late
-    row or dead letter would go unnoticed if it came with its own series.
+    Every counter starts at 0: Prometheus sees the growth of a counter only from its second sample on, so the first late
+    row or dead letter would go unnoticed if its series began with it.
     """
     query = program.name
     metrics.set("trigger_interval_seconds", trigger, query=query)
     metrics.set("tick_interval_seconds", tick, query=query)
-    for name in ("batches_total", "batch_failures_total", "batches_cut_anew_total"):
+    of_store = ("store_read_bytes_total", "store_written_bytes_total")
+    for name in ("batches_total", "batch_failures_total", "batches_replanned_total", *of_store):
         metrics.add(name, 0, query=query)
+    for operation in STORE_OPERATIONS:
+        metrics.add("store_operations_total", 0, query=query, operation=operation)
     announce_topics(metrics, program)
     for operator in program.operators:
         counters = ["dead_records_total"]
@@ -45,7 +48,7 @@ def announce(metrics: Metrics, program: Program, *, dead_letter_topic: str, trig
 
 
 def announce_topics(metrics: Metrics, program: Program) -> None:
-    """Show the topics that are read, as far as they are known: those of a pattern are when Kafka was asked."""
+    """Show the topics that are read, as far as they are known: those of a pattern are once Kafka was asked."""
     for source in program.sources:
         connector = source.table.connector
         for topic in (source.table.name,) if connector.kind == "datagen" else connector.topics:
@@ -56,7 +59,7 @@ def announce_topics(metrics: Metrics, program: Program) -> None:
 
 
 def absorb(metrics: Metrics, query: str, task_metrics: TaskMetrics) -> None:
-    """Take in what the tasks of one batch counted."""
+    """Add the metrics that the tasks of one batch have counted."""
     for written, value in task_metrics.counts.items():
         name, labels = parsed(written)
         metrics.add(name, value, **_of(query, name, labels))
@@ -69,5 +72,5 @@ def absorb(metrics: Metrics, query: str, task_metrics: TaskMetrics) -> None:
 
 
 def _of(query: str, name: str, labels: dict[str, str]) -> dict[str, str]:
-    """The labels with that of the query, where the metric has one: memory belongs to a process, not to a query."""
+    """The labels, with that of the query if the metric has one: memory belongs to a process, not to a query."""
     return {"query": query, **labels} if "query" in KNOWN[name].labels else labels

@@ -1,4 +1,4 @@
-"""The samples of all metrics, kept in this process: counters only ever grow, whatever restarts a query has in it."""
+"""The samples of all metrics, kept in this process: counters only grow, even if queries restart in it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Spread:
 
 
 class Metrics(Collector):
-    """A store of samples that Prometheus scrapes. `clock` says what time it is, in seconds since the epoch."""
+    """A store of samples that Prometheus scrapes. `clock` returns the time in seconds since the epoch."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._lock = threading.Lock()
@@ -50,13 +50,13 @@ class Metrics(Collector):
         ProcessCollector(registry=self.registry)  # process_*, the names that everybody knows, of this process
 
     def add(self, name: str, by: float, **labels: str) -> None:
-        """Let a counter grow; by 0, to show it before there is anything to count."""
+        """Add to a counter; 0 shows it before there is anything to count."""
         key = _key(name, labels, "counter")
         with self._lock:
             self._values[name][key] = self._values[name].get(key, 0.0) + by
 
     def reach(self, name: str, total: float, **labels: str) -> None:
-        """Let a counter that somebody else counts grow to `total`."""
+        """Set a counter that another system counts to `total`, if that is higher."""
         key = _key(name, labels, "counter")
         with self._lock:
             self._values[name][key] = max(total, self._values[name].get(key, 0.0))
@@ -81,7 +81,7 @@ class Metrics(Collector):
                 del self._values[name][key]
 
     def value(self, name: str, **labels: str) -> float:
-        """Return a sample's value, 0 if it was never heard of."""
+        """Return a sample's value, 0 if there is none."""
         with self._lock:
             return self._samples(name).get(_key(name, labels), 0.0)
 
@@ -141,8 +141,8 @@ class Metrics(Collector):
                 return self._values[name].copy()
 
     def _lag(self) -> dict[Labels, float]:
-        """End less read, of each partition of which both are known. The two are learnt at different moments, so the
-        end may be the older one."""
+        """End offset less read offset, of each partition of which both are known. They arrive at different moments, so
+        the end may be the older one."""
         offsets = self._values["kafka_offset"]
         return {
             place: max(0.0, offsets[*place, "end"] - read)
@@ -156,8 +156,8 @@ def _named(name: str, key: Labels) -> dict[str, str]:
 
 
 def _key(name: str, labels: Mapping[str, str], *types: str) -> Labels:
-    """The values of the labels, in the order of the catalogue. Raises ValueError for labels that are not the metric's,
-    and for what is of another type than one of `types`."""
+    """The values of the labels, in the order of the catalogue. Raises ValueError for labels that the metric does not
+    have, and for a metric of another type than `types`."""
     known = KNOWN[name]
     if set(known.labels) != labels.keys():
         raise ValueError(f"{name} has the labels {known.labels}, not {tuple(labels)}")

@@ -1,1 +1,1 @@
-"""The status page: what is kept for it while the service runs, the document for scripts, and the HTML made of it."""
+"""The status page: the data recorded for it, the document for scripts, and the HTML made of it."""

@@ -1,4 +1,4 @@
-"""Puts the document together from what was recorded, what was counted, and what is known since the start."""
+"""Assembles the document from the recorded events, the metrics, and what is known since the start."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from service.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Assembler:
-    """All that the document is made of. `plans` and `programs` are of the same jobs in the same order."""
+    """The sources of the document. `plans` and `programs` are of the same jobs in the same order."""
 
     recorder: Recorder
     metrics: Metrics
@@ -44,7 +44,7 @@ class Assembler:
     redaction: Redaction
 
     def status(self) -> Status:
-        """Return the document as of now."""
+        """Return the document of this moment."""
         seen = {job.name: job for job in self.recorder.jobs()}
         alive, dead = self.health.live()
         ready, unready = self.health.ready()

@@ -14,36 +14,37 @@ from service.settings import BatchSettings
 Key = TypeVar("Key")
 
 FEWEST = 6
-"""Batches that a trend takes, three to each half."""
+"""The batches that a trend needs, three in each half."""
 
 SHORTEST = 10.0
-"""Seconds that these must span."""
+"""The seconds that these must span."""
 
 FULL = 0.95
-"""The part of the most rows that makes a batch full: Spark divides them among partitions and rounds down."""
+"""The share of the record limit at which a batch counts as full: Spark divides the limit among partitions and rounds
+down."""
 
 
 def batches(recent: Sequence[BatchRecord], counted: Counted, settings: BatchSettings, now: float) -> Batches:
-    """Return what the recent batches were like. Those without rows only tell the time, so they count only if there are
-    no others."""
+    """Return the averages of the recent batches. Those without rows only carry the time, so they count only if there
+    are no others."""
     working = [batch for batch in recent if batch.rows] or list(recent)
-    lengths = [batch.told.seconds for batch in working]
+    lengths = [batch.progress.seconds for batch in working]
     last = recent[-1] if recent else None
     return Batches(
         completed=counted.total("batches_total"),
         failed=counted.total("batch_failures_total"),
         recent=len(recent),
-        number=last.told.batch if last else None,
+        number=last.progress.batch if last else None,
         ended=last.ended if last else None,
-        last_seconds=last.told.seconds if last else None,
+        last_seconds=last.progress.seconds if last else None,
         last_rows=last.rows if last else None,
         median_seconds=median(lengths) if lengths else None,
         slowest_seconds=max(lengths, default=None),
-        busy=min(1.0, sum(batch.told.seconds for batch in recent) / span(recent, now)) if recent else None,
+        busy=min(1.0, sum(batch.progress.seconds for batch in recent) / span(recent, now)) if recent else None,
         trigger_seconds=settings.trigger / 1000,
         tick_seconds=settings.tick / 1000,
         most_rows=settings.rows,
-        full=last is not None and max(last.told.rows, default=0) >= FULL * settings.rows,
+        full=last is not None and max(last.progress.rows, default=0) >= FULL * settings.rows,
         phases=_driver_phases(working),
         tasks=_phases([batch.tasks for batch in working], sum(sum(batch.tasks.values()) for batch in working)),
     )
@@ -51,8 +52,8 @@ def batches(recent: Sequence[BatchRecord], counted: Counted, settings: BatchSett
 
 def _driver_phases(working: Sequence[BatchRecord]) -> tuple[Phase, ...]:
     """The phases of the driver; what is in none of them is 'other'."""
-    told = [batch.told for batch in working]
-    whole = [{**each.phases, "other": max(0.0, each.seconds - sum(each.phases.values()))} for each in told]
+    reports = [batch.progress for batch in working]
+    whole = [{**each.phases, "other": max(0.0, each.seconds - sum(each.phases.values()))} for each in reports]
     return _phases(whole, sum(sum(phases.values()) for phases in whole))
 
 
@@ -69,7 +70,7 @@ def _phases(each: Sequence[Mapping[str, float]], whole: float) -> tuple[Phase, .
 
 
 def pace(recent: Sequence[BatchRecord], lag: int, now: float) -> BatchSizingStatus:
-    """Return how fast rows come and go."""
+    """Return the rates at which rows are read and written."""
     length = span(recent, now)
     return BatchSizingStatus(
         rows_in=round(sum(batch.rows for batch in recent) / length, 3),
@@ -87,8 +88,8 @@ def span(recent: Sequence[BatchRecord], now: float) -> float:
 
 
 def trend(points: Sequence[tuple[float, float]]) -> float | None:
-    """By how much a value grows a second, from (time, value): the means of both halves are compared. 0 where they
-    differ by no more than chance; None where there is too little to tell."""
+    """Return the growth of a value per second, from (time, value): the difference of the means of both halves. 0 if
+    they differ by no more than chance; None if there are too few values."""
     if len(points) < FEWEST or points[-1][0] - points[0][0] < SHORTEST:
         return None
     half = len(points) // 2
@@ -99,13 +100,13 @@ def trend(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def table_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[str, float]:
-    """Return records read a second, by table."""
+    """Return the records read per second, by table."""
     return _rates([batch.by_table for batch in recent], span(recent, now))
 
 
 def partition_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[Place, float]:
-    """Return offsets passed a second, by partition."""
-    each = [{place_of(read): passed(read) for read in batch.told.reads} for batch in recent]
+    """Return the offsets read per second, by partition."""
+    each = [{place_of(read): passed(read) for read in batch.progress.reads} for batch in recent]
     return _rates(each, span(recent, now))
 
 

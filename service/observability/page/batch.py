@@ -20,7 +20,7 @@ class BatchRecord:
     """One batch. `tasks` is the time that tasks spent by phase, added over tasks that ran side by side, in seconds;
     `by_table` are the records of each table, `written` those of all sinks."""
 
-    told: Progress
+    progress: Progress
     tasks: Mapping[str, float]
     by_table: Mapping[str, int]
     written: int
@@ -28,30 +28,30 @@ class BatchRecord:
     @property
     def rows(self) -> int:
         """Records that were read."""
-        return sum(self.told.rows)
+        return sum(self.progress.rows)
 
     @property
     def ended(self) -> float:
         """When it ended, in seconds since the epoch."""
-        return self.told.ended
+        return self.progress.ended
 
     @property
     def began(self) -> float:
         """When it began, in seconds since the epoch."""
-        return self.told.ended - self.told.seconds
+        return self.progress.ended - self.progress.seconds
 
     @property
     def waiting(self) -> int:
         """Offsets of all tables that were to be read when it began."""
-        return sum(max(0, read.end - read.first) for read in self.told.reads)
+        return sum(max(0, read.end - read.first) for read in self.progress.reads)
 
     @property
     def left(self) -> int:
         """Those of them that it did not read."""
-        return sum(max(0, read.end - read.last) for read in self.told.reads)
+        return sum(max(0, read.end - read.last) for read in self.progress.reads)
 
 
-def batch_of(told: Progress, counts: Mapping[str, float]) -> BatchRecord:
+def batch_of(progress: Progress, counts: Mapping[str, float]) -> BatchRecord:
     """Return the batch of a report and of what its tasks counted, by samples such as
     'task_seconds_total{phase="decode"}'."""
     known = [(*parsed(sample), value) for sample, value in counts.items()]
@@ -60,10 +60,10 @@ def batch_of(told: Progress, counts: Mapping[str, float]) -> BatchRecord:
         if name == "input_records_total":
             by_table[labels["source"]] = by_table.get(labels["source"], 0) + int(value)
     tasks = {labels["phase"]: value for name, labels, value in known if name == "task_seconds_total"}
-    if told.state_commit:
-        tasks[STATE_COMMIT] = told.state_commit
+    if progress.state_commit:
+        tasks[STATE_COMMIT] = progress.state_commit
     written = sum(value for name, _, value in known if name == "output_records_total")
-    return BatchRecord(told, tasks, by_table, int(written))
+    return BatchRecord(progress, tasks, by_table, int(written))
 
 
 def place_of(read: Read) -> Place:

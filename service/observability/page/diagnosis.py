@@ -76,7 +76,7 @@ def _headline(job: JobStatus, now: float) -> tuple[str, Grade]:
 def _state(job: JobStatus, now: float) -> Iterator[Finding]:
     match job.state:
         case "waiting":
-            hint = "it goes on by itself when the brokers answer; check their address, the network and the log-in"
+            hint = "it continues by itself when the brokers answer; check their address, the network and the log-in"
             yield Finding(
                 "trouble", "Kafka", f"Kafka has not answered for {seconds(now - job.since)}: {job.reason}", hint
             )
@@ -85,7 +85,7 @@ def _state(job: JobStatus, now: float) -> Iterator[Finding]:
             text = f"Attempt {job.errors[-1].attempt} has failed; the next one is due {when}: {job.reason}"
             yield Finding("trouble", "failure", text, "the error is shown in full below")
         case "failed":
-            hint = "the error is shown in full below; nothing is lost: a new start goes on where this one ended"
+            hint = "the error is shown in full below; nothing is lost: the next start continues where this one ended"
             yield Finding("trouble", "failure", f"The job has ended with an error: {job.reason}", hint)
 
 
@@ -193,7 +193,9 @@ def _set_aside(job: JobStatus, now: float) -> Iterator[Finding]:
     if late.total:
         where = f"sent to {late.topic}" if late.topic else "left out"
         operators = ", ".join(late.counts)
-        came = many(late.total, "row came behind the watermark and was", "rows came behind the watermark and were")
+        came = many(
+            late.total, "row arrived behind the watermark and was", "rows arrived behind the watermark and were"
+        )
         text = f"{came} {where} (at {operators})"
         hint = "a watermark that waits longer takes them in, and lets answers come that much later"
         yield Finding("watch", "late rows", text, hint)

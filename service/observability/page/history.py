@@ -1,4 +1,4 @@
-"""The last hour of a job in slots of ten seconds: enough to draw a line, and no more memory however long it runs."""
+"""The last hour of a job in slots of ten seconds: enough for a line, in constant memory."""
 
 from __future__ import annotations
 
@@ -58,9 +58,8 @@ class History:
         self._slots: deque[Slot] = deque(maxlen=SLOTS + 1)
 
     def add(self, since: float, ended: float, seconds: float, rows_in: int, rows_out: int, level: Level) -> None:
-        """Add a batch that took `seconds`; its rows are spread over the time `since` the one before, so that there are
-        no
-        peaks where batches end."""
+        """Add a batch that took `seconds`. Its rows are distributed over the time `since` the previous one, so that
+        there are no peaks where batches end."""
         since = min(since, ended - SHORTEST)
         for slot in self._between(since, ended):
             start = slot.number * SLOT

@@ -1,5 +1,5 @@
 // Keeps the page fresh: it is loaded again every two seconds and what differs is put into the one that is shown, so that
-// scrolling, focus, selections and opened details stay. Without scripts the page loads itself anew.
+// scrolling, focus, selections and opened details stay. Without scripts the page reloads itself.
 "use strict";
 
 const EVERY = 2000;

@@ -1,6 +1,6 @@
-"""The phases of a batch in words, and what may be done when one of them takes most of it.
+"""The phases of a batch in words, and what helps when one of them takes most of it.
 
-Their metric is a row of `service/observability/metrics/catalogue.py`, which `observer.py` there sets.
+Their metric is a row of `service/observability/metrics/catalogue.py`, set by `observer.py` there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Words(NamedTuple):
-    """A phase: what it is called, what happens in it, what helps when it is slow."""
+    """A phase: its name, what happens in it, what helps when it is slow."""
 
     title: str
     meaning: str
@@ -23,7 +23,7 @@ COMPUTING = "addBatch"
 DRIVER: Mapping[str, Words] = {
     "latestOffset": Words(
         "finding new rows",
-        "Kafka is asked how far its partitions reach",
+        "the end offsets of Kafka's partitions are requested",
         "look at the brokers: they answer slowly, or the network to them is slow",
     ),
     "getBatch": Words("choosing offsets", "the offsets of the batch are laid out", ""),
@@ -49,7 +49,7 @@ DRIVER: Mapping[str, Words] = {
     ),
     "other": Words("the rest", "between the phases, and between Spark and this process", ""),
 }
-"""What the driver does, one phase after the other."""
+"""The phases of the driver, one after another."""
 
 TASKS: Mapping[str, Words] = {
     "decode": Words(
@@ -69,7 +69,7 @@ TASKS: Mapping[str, Words] = {
     ),
     "lookup": Words(
         "looking up",
-        "tables of databases are asked for the rows of keys",
+        "rows are looked up in tables of databases",
         "turn the table's cache on ('lookup.cache'), look at the database and at an index on the key",
     ),
     "encode": Words(
@@ -88,9 +88,9 @@ TASKS: Mapping[str, Words] = {
         "look at the checkpoint's storage, and at operators whose state grows",
     ),
 }
-"""What tasks do while the driver is computing, side by side."""
+"""The phases of tasks while the driver is computing, concurrently."""
 
 
 def words(phase: str) -> Words:
-    """Return the words of a phase; one that is not known goes by its own name."""
+    """Return the words of a phase; an unknown one has its own name."""
     return DRIVER.get(phase) or TASKS.get(phase) or Words(phase.replace("_", " "), "", "")

@@ -14,15 +14,15 @@ from service.observability.page.history import History, Level, Series
 from service.observability.progress import Progress
 
 RECENT = 300.0
-"""Seconds of batches that averages and trends are made of."""
+"""Seconds of batches that averages and trends cover."""
 
 MOST_BATCHES = 1_000
 MOST_ERRORS = 5
 LONGEST_ERROR = 20_000
-"""Characters of an error that are kept, from its beginning and its end."""
+"""The characters of an error that are kept, at its beginning and its end."""
 
 MOST_SAMPLES = 10
-"""Late rows and dead letters that the page shows, the newest."""
+"""The late rows and dead letters that the page shows, the newest."""
 
 State = Literal["starting", "waiting", "running", "retrying", "failed", "finished", "stopping"]
 
@@ -53,8 +53,8 @@ class ShownSample:
 
 @dataclass(slots=True)
 class RecordedJob:
-    """A job as it is recorded. `late` and `dead` are the last samples, newest last; `moved` tells when a partition last
-    had rows, `counted` what batches counted that are not reported yet."""
+    """A job as it is recorded. `late` and `dead` are the last samples, newest last; `moved` is when a partition last
+    had rows, `counted` are the counts of batches without a report yet."""
 
     name: str
     state: State
@@ -70,7 +70,7 @@ class RecordedJob:
 
 
 class Seen(NamedTuple):
-    """A job as it was at one moment; `batches` are the recent ones, or the last one if none is recent."""
+    """The state of a job at one moment; `batches` are the recent ones, or the last one if none is recent."""
 
     name: str
     state: State
@@ -85,7 +85,8 @@ class Seen(NamedTuple):
 
 
 class Recorder:
-    """Hears every event of the service, from whatever thread. `clock` tells the time in seconds since the epoch."""
+    """The recorder of every event of the service, from any thread. `clock` returns the time in seconds since the
+    epoch."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
@@ -104,19 +105,19 @@ class Recorder:
             self._turn(query, "waiting", reason)
 
     def started(self, query: str) -> None:
-        """Note that the query runs; what it counted in a batch that was cut short is counted again."""
+        """Note that the query runs; the counts of an interrupted batch are counted again."""
         with self._lock:
             self._turn(query, "running").counted.clear()
 
     def heard(self, query: str, number: int, counts: Mapping[str, float], samples: Iterable[Mapping[str, Any]]) -> None:
-        """Note what the tasks of batch `number` counted, before its report; samples are those of `formats.samples`."""
+        """Note the counts of the tasks of batch `number`, before its report; samples are those of `formats.samples`."""
         now = self.clock()
         with self._lock:
             job = self._job(query)
             job.counted[number] = counts
-            for told in samples:
-                kept = job.late if told["late"] else job.dead
-                kept.append(ShownSample(now, **{name: value for name, value in told.items() if name != "late"}))
+            for sample in samples:
+                kept = job.late if sample["late"] else job.dead
+                kept.append(ShownSample(now, **{name: value for name, value in sample.items() if name != "late"}))
 
     def batch(self, query: str, progress: Progress, state_rows: float) -> None:
         """Note that a batch is done; the job has `state_rows` rows of state now."""
@@ -130,18 +131,18 @@ class Recorder:
                 job.batches.popleft()
             job.moved |= {place_of(read): batch.ended for read in progress.reads if passed(read)}
             level = Level(batch.waiting, round(state_rows))
-            # The rows came since the batch before, or since the query runs if it was not running then.
+            # The rows came since the previous batch, or since the start of the query if it was not running then.
             since = min(batch.began, max(before, job.since))
             job.history.add(since, batch.ended, progress.seconds, batch.rows, batch.written, level)
 
     def failed(self, query: str, summary: str, text: str, attempt: int, wait: float) -> None:
-        """Note that the query failed, for the `attempt`-th time in a row, and is started again in `wait` seconds."""
+        """Note that the query failed, for the `attempt`-th time in a row, and is restarted in `wait` seconds."""
         now = self.clock()
         with self._lock:
             self._turn(query, "retrying", summary).errors.append(Failure(now, summary, _cut(text), attempt, now + wait))
 
     def gave_up(self, query: str, summary: str, text: str) -> None:
-        """Note that the query failed and is not started again."""
+        """Note that the query failed and is not restarted."""
         with self._lock:
             job = self._turn(query, "failed", summary)
             job.errors.append(Failure(self.clock(), summary, _cut(text), None, None))

@@ -1,7 +1,5 @@
-"""The settings as the page lists them: every variable, what it is set to, and of a secret only whether it is set.
-
-And the secrets themselves, for who has to hide them elsewhere.
-"""
+"""The settings as the page lists them: every variable and its value, and for a secret only whether it is set. Also the
+secrets themselves, for code that has to hide them elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions that are not like the others: one with most of the rows, one that holds time back."""
+"""Skewed partitions: one with most of the rows, one that holds the watermark back."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from service.observability.page.document import Finding, JobStatus, Partition, T
 from service.observability.page.text import count, instant, rate, seconds, share
 
 FEW_ROWS = 1_000
-"""Unread rows that are too few to speak of how they lie."""
+"""The number of unread rows below which their distribution says nothing."""
 
 SLOW = 10.0
-"""Rows a second, of a whole table, that are too few for the same."""
+"""The rows per second of a whole table below which the same holds."""
 
 BEHIND = 30.0
-"""Seconds by which the last partition must be behind the next one to be named."""
+"""Seconds by which the slowest partition must lag behind the next one to be named."""
 
 
 def hot_partitions(job: JobStatus, now: float) -> Iterator[Finding]:
@@ -36,7 +36,7 @@ def hot_partitions(job: JobStatus, now: float) -> Iterator[Finding]:
 
 
 def watermark_holders(job: JobStatus, now: float) -> Iterator[Finding]:
-    """Yield a partition that keeps the watermark of its table from moving on."""
+    """Yield a partition that holds back the watermark of its table."""
     stands = {operator.watermark for operator in job.operators}
     for table in job.tables:
         holding = [p for p in table.partitions if not p.idle]
@@ -72,7 +72,8 @@ def _why_behind(table: TableStatus, partition: Partition, now: float) -> str:
 def _hottest(
     partitions: Sequence[Partition], weight: Callable[[Partition], float], least: float
 ) -> tuple[Partition, float] | None:
-    """The partition with the most weight and its share of it; None if the weight is spread, or too little to tell."""
+    """The partition with the largest weight and its share; None if no partition stands out, or there are too few
+    rows."""
     whole = sum(map(weight, partitions))
     if len(partitions) < 2 or whole < least:
         return None

@@ -1,4 +1,4 @@
-"""A program, put together: numbers, names, edges; streams are brought to where they meet."""
+"""The construction of a program: numbers, names, edges, and the exchanges before operators with several inputs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from service.plan.program import Edge, Lookup, Operator, Output, Program, Source
 from service.plan.table import Table
 
 Relation = tuple[Stream, ...]
-"""A relation as it is computed: one stream, or those of a UNION ALL that nothing has had to bring together yet."""
+"""A relation as it is computed: one stream, or the inputs of a UNION ALL that no operator has needed as one yet."""
 
 
 Names = tuple[tuple[str, ...], ...]
-"""The names of the columns of each port."""
+"""The names of the columns of each input."""
 
 
 class Port(NamedTuple):
@@ -62,7 +62,7 @@ class Builder:
 
     @contextmanager
     def building(self, of: Node | Sink) -> Iterator[None]:
-        """Note that what is added inside computes `of`, but for what is added inside a deeper `building`."""
+        """Record that what is added inside computes `of`, except inside a nested `building`."""
         outer, self._of = self._of, of
         yield
         self._of = outer
@@ -75,7 +75,7 @@ class Builder:
         return Stream(self._sources[-1].id, 0)
 
     def read_after(self, source: int, others: frozenset[int]) -> None:
-        """Have the source with the id `source` read after those with the ids `others`."""
+        """Make the source with the id `source` wait for those with the ids `others`."""
         self._after[source] = others
 
     def operator(
@@ -98,13 +98,13 @@ class Builder:
     def stateful(
         self, name: str, kernel: Kernel, placed: CoLocated, ports: Names = (), lookup: Lookup | None = None
     ) -> int:
-        """Add a kernel that keeps state, where its inputs meet."""
+        """Add a kernel with state at the level where its inputs are co-located."""
         return self.operator(name, placed.level, kernel, placed.edges, ports, placed.order, lookup)
 
     def output(
         self, table: Table, producer: int, columns: tuple[int, ...], *, append: bool, key: tuple[int, ...] | None
     ) -> None:
-        """Write what `producer` emits."""
+        """Write the output of `producer`."""
         self._outputs.append(Output(self._number(), table, Edge(producer), columns, append, key))
 
     def stateless(
@@ -122,7 +122,7 @@ class Builder:
         return stream.renamed(added, places, merged)
 
     def exchange_to_key(self, ports: Sequence[Port]) -> CoLocated:
-        """Exchange what has to be exchanged so that rows of equal keys are in one shard of one level."""
+        """Add the exchanges that bring rows of equal keys to one shard of one level."""
         inputs = [Input(stream, port.key) for port in ports for stream in port.relation]
         placement = co_locate(inputs)
         edges = [Edge(input.stream.producer, key) for input, key in zip(inputs, placement.exchanges, strict=True)]
@@ -134,7 +134,7 @@ class Builder:
         return CoLocated(placement.level, tuple(united), placement.key_order, None if whole else placement.key_order)
 
     def finish(self, job: Job) -> tuple[Program, Mapping[int, Node | Sink]]:
-        """Return the program, and what each of its sources and operators, by id, is for."""
+        """Return the program, and what each of its sources and operators computes, by id."""
         ids = [each.id for group in (self._sources, self._outputs, self._operators) for each in group]
         number = {old: new for new, old in enumerate(ids)}
 
@@ -189,7 +189,7 @@ class Builder:
 
 
 def _computed(operator: Operator, below: Sequence[Mapping[str, int]]) -> Computed:
-    """What an operator computes; `below` are the versions of those that feed it."""
+    """What an operator computes; `below` are the versions of its inputs."""
     kind = operator.name.rpartition("_")[0]
     return Computed(
         kind=kind,

@@ -1,7 +1,7 @@
 """The distribution of a stream's rows over shards, and where streams can be joined without another exchange.
 
-Rows that must meet (those of one group, or of one join key) must be in one shard. A stream whose shard was chosen by
-the hash of some of the key's columns has them there already, so the next operator joins it in the same level.
+Rows of one group, or of one join key, must be in one shard. If a stream was exchanged by some of the key's columns,
+they are co-located already, so the next operator runs in the same level.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 Distribution = tuple[frozenset[int], ...]
 """The columns whose hash chose the shard, in order; each as the set of columns that hold its value, empty if none does
-any more. () = everything is in one shard."""
+any longer. () = everything is in one shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Stream:
         places: Mapping[int, Sequence[int]],
         merged: Mapping[tuple[int, int], Sequence[int]] | None = None,
     ) -> Stream:
-        """Return the stream after a step that works row by row; `places` says where each column is now, if anywhere,
-        and `merged` where COALESCE of two columns is."""
+        """Return the stream after a stateless step; `places` holds the new position of each column, if it has one, and
+        `merged` that of COALESCE of two columns."""
         if self.distribution is None:
             return Stream(producer, self.level)
         groups = [{p for c in group for p in places.get(c, ())} for group in self.distribution]
@@ -49,27 +49,29 @@ class Stream:
 
 
 class Input(NamedTuple):
-    """A stream that comes to a meeting, with the positions of its key; the keys of all sides agree in number."""
+    """An input of a co-located operator, with the positions of its key; all inputs have the same number of key
+    columns."""
 
     stream: Stream
     key: tuple[int, ...]
 
 
 class Placement(NamedTuple):
-    """The place where all sides meet: the level, which key columns (by their index in the key) are hashed, and for each
-    side the positions to exchange by, or None where it is in place."""
+    """The place where all inputs are co-located: the level, the key columns that are hashed (by their index in the
+    key), and for each input the positions to exchange by, or None if it needs no exchange."""
 
     level: int
     key_order: tuple[int, ...]
     exchanges: tuple[tuple[int, ...] | None, ...]
 
     def cost(self) -> tuple[int, int]:
-        """Later levels cost most, then exchanges."""
+        """Return the cost of the placement: later levels cost most, then exchanges."""
         return self.level, sum(e is not None for e in self.exchanges)
 
 
 def co_locate(inputs: Sequence[Input]) -> Placement:
-    """Return the earliest level at which rows of equal keys can meet; of those, the one with the fewest exchanges."""
+    """Return the earliest level at which rows of equal keys can be co-located; of those, the one with the fewest
+    exchanges."""
     count = len(inputs[0].key)
     candidates = [tuple(range(count))]
     candidates += [key_order for input in inputs if (key_order := _key_order(input)) and key_order not in candidates]
@@ -77,7 +79,7 @@ def co_locate(inputs: Sequence[Input]) -> Placement:
 
 
 def _key_order(input: Input) -> tuple[int, ...] | None:
-    """Which key columns this side is already spread by; None where it is by something else."""
+    """The key columns by which this input is distributed already; None if it is by others."""
     if not input.stream.distribution:
         return None
     key_order = []

@@ -1,4 +1,4 @@
-"""Expressions as operators without state compute them: the same values for less."""
+"""Faster forms of expressions for operators without state: the same values at less cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from service.plan.types import BOOLEAN
 
 
 def faster(expression: Expression) -> Expression:
-    """Return `expression` with each call as its faster form, where it has one."""
+    """Return `expression` with each call in its faster form, if it has one."""
     if not isinstance(expression, Call):
         return expression
     arguments = tuple(map(faster, expression.arguments))

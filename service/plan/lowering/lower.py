@@ -1,8 +1,8 @@
 """Lowering of a plan to a program: kernels, laid out as levels.
 
-Whatever works row by row stays where its input is. An operator that keeps state needs the rows of one key in one
-shard: it stands in the level of its inputs where they are spread by that key already, else one level on. Partial
-aggregates are computed before the exchange.
+A stateless step runs where its input is. An operator with state needs the rows of one key in one shard: it runs in the
+level of its inputs if they are distributed by that key already, else in the next one. Partial aggregates are computed
+before the exchange.
 """
 
 from __future__ import annotations
@@ -64,22 +64,20 @@ from service.plan.walk import consumers, fields, shows_right
 
 @on_a_deep_stack
 def compile_job(job: Job, *, late_rows: bool = False) -> Program:
-    """Normalize, check and lower `job`; raises `validate.PlanErrors` with all that is wrong."""
+    """Normalize, check and lower `job`. Raises `validate.PlanErrors` with all mistakes."""
     job = normalize(job)
     check(job)
     return lower(job, late_rows=late_rows)
 
 
 def lower(job: Job, *, late_rows: bool = False) -> Program:
-    """Return the program of a normalized and checked job.
-
-    With `late_rows` a window aggregate gets its rows whole, so that a late one can be shown and not only counted.
-    """
+    """Return the program of a normalized and checked job. With `late_rows` a window aggregate gets its rows whole, so
+    that a late row can be stored and not only counted."""
     return lower_traced(job, late_rows=late_rows)[0]
 
 
 def lower_traced(job: Job, *, late_rows: bool = False) -> tuple[Program, Mapping[int, Node | Sink]]:
-    """Return the program, and what each of its sources and operators, by id, is for: a step of the plan, or a sink."""
+    """Return the program, and what each of its sources and operators computes, by id: a step of the plan, or a sink."""
     lowering = _Lowering(job, late_rows)
     for sink in job.sinks:
         with lowering.builder.building(sink):
@@ -116,7 +114,7 @@ class _Lowering:
         self.builder.output(sink.table, net, sink.columns, append=False, key=by)
 
     def order_sources(self, job: Job) -> None:
-        """Note which tables are read after others."""
+        """Record which tables are read after others."""
         for scan, tables in awaited(job):
             ids = frozenset(self._relation(table)[0].producer for table in tables)
             self.builder.read_after(self._relation(scan)[0].producer, ids)
@@ -210,7 +208,7 @@ class _Lowering:
         return tuple(self.builder.stateless("calc", kernel, s, places, names, merged) for s in self._relation(input))
 
     def _two_steps(self, node: WindowAggregate | Aggregate) -> Relation:
-        """Partial totals where the rows are, merged where the rows of a key meet."""
+        """Partial aggregates where the rows are, merged where the rows of a key are co-located."""
         partial: GroupPartial | WindowPartial | SessionPartial
         whole: Kernel
         if isinstance(node, WindowAggregate) and isinstance(node.window, Session):
@@ -237,12 +235,16 @@ class _Lowering:
         )
 
     def _window_of_whole_rows(self, node: WindowAggregate) -> Relation:
-        """The rows themselves are brought together: late ones are shown, and those taken back are told from others."""
+        """An aggregate over whole rows, without partials: late rows can be stored, and retracted rows can be found."""
         schema = kernels.schema(fields(node.input))
         placed = self.builder.exchange_to_key([Port(self._relation(node.input), node.keys, schema)])
         if isinstance(node.window, Session):
             both = kernels.full_session(node, node.window.gap, whole=True)
             whole = self.builder.stateful("session_aggregate", both, placed, _names(node.input))
+            return (_distributed(whole, placed, [range(len(node.keys))]),)
+        if kernels.in_order_of_arrival(node):
+            numbered = kernels.numbered_windows(node)
+            whole = self.builder.stateful("window_aggregate", numbered, placed, _names(node.input))
             return (_distributed(whole, placed, [range(len(node.keys))]),)
         kernel = kernels.partial_window(node)
         partial = self.builder.operator("window_partial", placed.level, kernel, placed.edges, _names(node.input))
@@ -252,7 +254,8 @@ class _Lowering:
         return (_distributed(whole, placed, [range(len(node.keys))]),)
 
     def _top_n(self, node: TopN) -> Relation:
-        """Where all rows are ranked together, only those that may be in the top are sent to the one shard."""
+        """A Top-N. If all rows are ranked together, only those that may be among the first are sent to the one
+        shard."""
         relation, schema = self._relation(node.input), kernels.schema(fields(node.input))
         if not node.partition and mode(node.input) is Mode.APPEND:
             partial, same = kernels.top_n_partial(node), {i: (i,) for i in range(len(schema))}
@@ -264,23 +267,24 @@ class _Lowering:
         return (_distributed(top, placed, [node.partition]),)
 
     def _keyed(self, name: str, kernel: Kernel, input: Node, key: tuple[int, ...]) -> Relation:
-        """An operator with one input, whose columns stay where they are."""
+        """An operator with one input, whose columns keep their positions."""
         placed = self.builder.exchange_to_key([Port(self._relation(input), key, kernels.schema(fields(input)))])
         return (_distributed(self.builder.stateful(name, kernel, placed, _names(input)), placed, [key]),)
 
     def _timed(self, name: str, kernel: Kernel, input: Node, key: tuple[int, ...], time: int) -> Relation:
-        """As `_keyed`, an operator that answers a row once: rows that may be taken back come to it once the watermark
-        has reached their `time`."""
+        """As `_keyed`, for an operator that emits a row once: rows of an updating input wait until the watermark has
+        reached their `time`."""
         if mode(input) is Mode.APPEND:
             return self._keyed(name, kernel, input, key)
         port = Port(self._relation(input), key, kernels.schema(fields(input)))
         placed, ports = self.builder.exchange_to_key([port]), _names(input)
-        settled = self.builder.stateful("settle", kernels.settle(input, key, time), placed, ports)
-        answers = self.builder.stateful(name, kernel, placed._replace(edges=(Edge(settled),)), ports)
+        final_rows = self.builder.stateful("settle", kernels.settle(input, key, time), placed, ports)
+        answers = self.builder.stateful(name, kernel, placed._replace(edges=(Edge(final_rows),)), ports)
         return (_distributed(answers, placed, [key]),)
 
     def _stream_window(self, node: StreamWindow) -> Relation:
-        """Rows meet by partition, of which an aggregate has the columns among its keys."""
+        """A window of eKuiper's: rows are distributed by partition, whose columns are among the keys of an
+        aggregate."""
         port = Port(self._relation(node.input), node.partition, kernels.schema(fields(node.input)))
         placed = self.builder.exchange_to_key([port])
         kernel = kernels.stream_window(node)
@@ -316,7 +320,7 @@ class _Lowering:
         return (replace(joined, either=tuple(frozenset({pairs[i], pairs[i][::-1]}) for i in placed.key_order)),)
 
     def _lookup(self, node: LookupJoin) -> Relation:
-        """Rows of one key meet, so that the table is asked once for it, whatever the number of tasks."""
+        """A lookup join: rows of one key go to one task, so that the database is asked once for it."""
         left = Port(self._relation(node.left), node.left_keys, kernels.schema(fields(node.left)))
         placed = self.builder.exchange_to_key([left])
         asks = Lookup(node.table.table, node.table.columns, node.right_keys)
@@ -325,7 +329,7 @@ class _Lowering:
 
 
 def _equal_keys(port: Port) -> list[tuple[int, ...]]:
-    """The key of a port, and the same with other columns that are known to hold its values."""
+    """The key of an input, and the same with other columns that hold its values."""
     equal = [{key} for key in port.key]
     if len(port.relation) == 1:
         for group in port.relation[0].distribution or ():
@@ -336,14 +340,14 @@ def _equal_keys(port: Port) -> list[tuple[int, ...]]:
 
 
 def _distributed(producer: int, placed: CoLocated, keys: Iterable[Iterable[int]]) -> Stream:
-    """The output of an operator, spread by what its inputs met by; `keys` are positions of the key in the output."""
+    """The output of an operator, distributed as its inputs; `keys` are positions of the key in the output."""
     known = [tuple(k) for k in keys]
     return Stream(producer, placed.level, tuple(frozenset(k[i] for k in known) for i in placed.key_order))
 
 
 def _net_key(sink: Sink, relation: Relation) -> tuple[int, ...] | None:
-    """What tells rows of an updating plan apart: the sink's primary key, else the plan's key that costs the least to
-    bring together; None if there is no key."""
+    """The key of an updating plan's rows: the sink's primary key, else the plan's key with the cheapest placement; None
+    if there is no key."""
     if key := sink_key(sink):
         return key
     keys = [tuple(sorted(k)) for k in unique_keys(sink.input)]

@@ -1,7 +1,7 @@
-"""Parts that stand several times in the expressions of a projection, and are computed once.
+"""Common subexpressions of a projection, which are computed once.
 
-Law: a part is computed apart only where one of the expressions computes it for every row anyway, so that no row fails
-that did not. What stands in branches of a CASE alone stays there, and what draws lots stays where it is.
+Law: a part is computed apart only if one of the expressions computes it for every row anyway, so that no row fails that
+did not. A part that occurs only in branches of a CASE stays there, and a random value stays where it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from service.plan.expressions import Call, Column, Expression, Literal
 _PLACE = re.compile(r"(?<!\{)\{(\d+)\}")
 
 _AT_TIMES = re.compile(r"\b(?:THEN|ELSE|AND|OR|TRY|COALESCE|IF|IFNULL|LAMBDA|SELECT)\b", re.IGNORECASE)
-"""What stands behind one of these in a template may be computed for some rows only, or where a failure is caught."""
+"""Template text after which a part may be computed for some rows only, or in a place where a failure is caught."""
 
 
 class SharedParts(NamedTuple):
@@ -49,14 +49,14 @@ class _Part(NamedTuple):
 
 
 class _Parts:
-    """All parts of some expressions; what a part is made of stands before it."""
+    """All parts of some expressions; each comes after the parts that it is made of."""
 
     def __init__(self) -> None:
         self.all: list[_Part] = []
         self._numbers: dict[_Part, int] = {}
 
     def number(self, expression: Expression) -> int:
-        """Return the number of the part that `expression` is."""
+        """Return the number of the part for `expression`."""
         match expression:
             case Column(index):
                 part = _Part(f"c{index}", (), True, True, True)
@@ -78,7 +78,7 @@ class _Parts:
         return found
 
     def shared(self, roots: Sequence[int]) -> frozenset[int]:
-        """Return the parts that are to be computed apart, of what makes up the parts `roots`."""
+        """Return the parts to compute apart, among those that make up the parts `roots`."""
         times = Counter(roots)
         always = set(roots)
         for number in reversed(range(len(self.all))):
@@ -91,7 +91,7 @@ class _Parts:
 
 
 def shared_parts(expressions: Sequence[Expression]) -> SharedParts:
-    """Return `expressions` as DuckDB text, over the parts that they share."""
+    """Return `expressions` as DuckDB text, with the parts that they share."""
     parts = _Parts()
     roots = [parts.number(expression) for expression in expressions]
     shared = parts.shared(roots)

@@ -156,7 +156,7 @@ class LookupJoin:
 
     @property
     def table(self) -> Scan:
-        """The scan of the table that is asked."""
+        """The scan of the looked-up table."""
         assert isinstance(self.right, Scan)
         return self.right
 
@@ -182,7 +182,7 @@ class PairJoin:
 
     @property
     def kind(self) -> JoinKind:
-        """A row comes out when both its halves have come."""
+        """The kind of the join: a row is emitted when both its halves have arrived."""
         return JoinKind.INNER
 
 

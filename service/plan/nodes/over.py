@@ -28,12 +28,12 @@ class Over:
 
     @property
     def rows_ahead(self) -> int:
-        """How many rows of its partition behind it a row waits for."""
+        """The number of following rows of its partition that a row waits for."""
         return max((call.spec.rows_ahead for call in self.calls), default=0)
 
     @property
     def time_ahead(self) -> int:
-        """By how many ms the watermark passes a row before it is answered."""
+        """The ms by which the watermark passes a row before it is emitted."""
         return max((call.spec.time_ahead for call in self.calls), default=0)
 
     def __post_init__(self) -> None:

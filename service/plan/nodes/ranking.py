@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 MOST = 2**31 - 1
-"""The highest rank that bounds anything: the rows up to it must be kept."""
+"""The highest rank that counts as a bound: the rows up to it are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class TopN:
         )
 
     def ranks_like(self, below: TopN) -> bool:
-        """Return whether it and the Top-N `below` it show ranks of the same rows, from the first, in one order."""
+        """Return whether this and the Top-N `below` show ranks of the same rows, from the first, in one order."""
         both = (self, below)
         if not all(each.shown and each.first == 1 and each.window_time is None for each in both):
             return False

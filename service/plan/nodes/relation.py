@@ -34,7 +34,7 @@ class Field:
 
     @property
     def timeless(self) -> Field:
-        """The column behind what gives its rows in another order than that of their times."""
+        """The column after a step that emits its rows in another order than that of their times."""
         again = TimeKind.PROCESSING if TimeKind.PROCESSING in (self.time, self.again) else TimeKind.NONE
         return replace(self, time=TimeKind.NONE, again=again)
 
@@ -58,12 +58,12 @@ NOWHERE = Place()
 
 
 def check(holds: bool, node: object, claim: str) -> None:
-    """Raise ValueError where a node is not what its class says: a mistake of Tailrace, not of a query."""
+    """Raise ValueError if a node violates its class: a mistake of Tailrace, not of a query."""
     if not holds:
         raise ValueError(f"a {type(node).__name__} {claim}")
 
 
 def check_positions(node: object, columns: Sequence[Field], positions: Iterable[int]) -> None:
-    """Raise ValueError where a node reads columns that its input, which has `columns`, does not have."""
+    """Raise ValueError if a node reads columns that its input, which has `columns`, does not have."""
     width = len(columns)
     check(all(0 <= p < width for p in positions), node, f"reads columns of its input, which has {width}")

@@ -14,15 +14,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """One expression a field over the input's columns. A plain column keeps its time attribute."""
+    """One expression a field over the input's columns. A plain column keeps its time attribute. `places` are those of
+    the expressions, as far as they are known."""
 
     input: Node
     expressions: tuple[Expression, ...]
     fields: tuple[Field, ...]
     place: Place = NOWHERE
+    places: tuple[Place, ...] = ()
 
     def __post_init__(self) -> None:
         check(len(self.expressions) == len(self.fields), self, "has one expression a field")
+
+    def place_of(self, position: int) -> Place:
+        """Return the place of the expression at `position`."""
+        return self.places[position] if len(self.places) == len(self.expressions) else self.place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,5 +65,5 @@ class Unnest:
 
     @property
     def added(self) -> int:
-        """How many columns it adds."""
+        """The number of columns that it adds."""
         return len(self.fields) - len(self.input.fields)

@@ -1,4 +1,4 @@
-"""eKuiper's windows, which gather the rows of a stream before they are grouped."""
+"""eKuiper's windows (stream windows), which gather the rows of a stream before they are grouped."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from service.plan.expressions import Call, Column, Expression, columns_of, deterministic, substituted
-from service.plan.nodes import Job, Node, Project
+from service.plan.nodes import Job, Node, Place, Project
 from service.plan.walk import fields, rewrite
 
 _GROWTH = 4
@@ -28,7 +28,7 @@ def merge_projections(job: Job) -> Job:
         inner = node.input
         if alone[0] and isinstance(inner, Project) and _may_merge(node, inner):
             merged = tuple(substituted(e, inner.expressions) for e in node.expressions)
-            node = replace(node, input=inner.input, expressions=merged)
+            node = replace(node, input=inner.input, expressions=merged, places=_places(node, inner))
         return node.input if _changes_nothing(node) else node
 
     return rewrite(job, rule)
@@ -50,6 +50,16 @@ def _may_merge(outer: Project, inner: Project) -> bool:
     before = sum(map(size, outer.expressions)) + sum(map(size, inner.expressions))
     after = sum(map(size, outer.expressions)) + sum(n * size(inner.expressions[i]) for i, n in uses.items())
     return after <= _GROWTH * before
+
+
+def _places(outer: Project, inner: Project) -> tuple[Place, ...]:
+    """Where the expressions of both were written: what the outer one passes on, in the inner one."""
+    if not outer.places and not inner.places:
+        return ()
+    return tuple(
+        inner.place_of(e.index) if isinstance(e, Column) and inner.places else outer.place_of(position)
+        for position, e in enumerate(outer.expressions)
+    )
 
 
 def _changes_nothing(node: Project) -> bool:

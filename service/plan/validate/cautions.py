@@ -51,20 +51,20 @@ def _all_in_one_shard(node: Node) -> Iterator[Problem]:
         case StreamWindow(partition=()):
             yield Problem(
                 node.place,
-                f"this {kind(node)} is over the whole stream: all its rows meet in one shard",
+                f"this {kind(node)} is over the whole stream: all its rows go to one shard",
                 detail="the keys of GROUP BY group the rows of a window, and do not part the stream",
                 hint="add OVER (PARTITION BY column) behind the window, if each value may have windows of its own",
             )
         case WindowRows(window=Session(partition=())):
             yield Problem(
                 node.place,
-                "these sessions are of the whole stream: all its rows meet in one shard",
+                "these sessions are of the whole stream: all its rows go to one shard",
                 hint="write SESSION(TABLE t PARTITION BY column, ...), if each value may have sessions of its own",
             )
         case Join(left_keys=()) | IntervalJoin(left_keys=()):
             yield Problem(
                 node.place,
-                f"this {kind(node)} has no equality: all its rows meet in one shard",
+                f"this {kind(node)} has no equality: all its rows go to one shard",
                 hint="add a condition left.column = right.column",
             )
 

@@ -58,12 +58,13 @@ def replay_problems(node: Node) -> Iterator[Problem]:
     for place, value in enumerate(values):
         if repeatable(value):
             continue
+        written = node.place_of(place) if isinstance(node, Project) else node.place
         if changing is not None:
             declared = isinstance(changing, Scan)
             named = f'"{node.fields[place].name}", which is {describe(value)},' if isinstance(node, Project) else ""
             yield Problem(
-                node.place,
-                f"{named or describe(value)} would have another value when its row is taken back",
+                written,
+                f"{named or describe(value)} would have another value when its row is retracted",
                 detail=f"{origin(changing)} updates and deletes rows",
                 hint="leave it out, or take a time that the records carry"
                 if declared
@@ -71,14 +72,14 @@ def replay_problems(node: Node) -> Iterator[Problem]:
             )
         elif not deterministic(value):
             yield Problem(
-                node.place,
+                written,
                 f"{describe(value)} would have another value on a replay",
                 detail="it is drawn from the record that a row was read from, and a row has none here",
                 hint="draw it in a query on the table, before rows are aggregated",
             )
         elif isinstance(node, IntervalJoin) and node.kind is not JoinKind.INNER:
             yield Problem(
-                node.place,
+                written,
                 f"{describe(value)} would have another value when it is asked again whether a row has matched",
                 detail="an interval join that is not INNER asks once more when the row's time has passed",
                 hint="compute it where rows enter, before the join",

@@ -1,8 +1,8 @@
 """The memory allocation of Spark's processes, which keep freed memory.
 
-A block of rows is some megabytes, and so is each step over it. An allocator that gives such pieces back to the system
-at once gets them again as new pages, which the kernel fills with zeros first: half of a worker's time where many rows
-are kept or written. Arrow's own allocator (mimalloc) gives back after ten milliseconds; glibc's can be told not to.
+A block of rows is some megabytes, and so is each step over it. An allocator that returns such pieces to the system at
+once gets them again as new pages, which the kernel fills with zeros first: half of a worker's time where many rows are
+stored or written. Arrow's own allocator (mimalloc) returns memory after ten milliseconds; glibc's can be set not to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_TRIM_THRESHOLD_": _KEPT,
     "MALLOC_TOP_PAD_": str(16 << 20),
 }
-"""For executors and their Python workers; glibc's part means nothing to other C libraries."""
+"""The variables for executors and their Python workers; other C libraries ignore glibc's."""
 
 
 WORKERS: Mapping[str, str] = {

@@ -1,8 +1,7 @@
-"""The archive of Java classes: what a start of Spark loads, already read and checked, for the JVM to map into memory.
+"""The archive of Java classes: what Spark loads at its start, parsed and verified, for the JVM to map into memory.
 
 `python -m service.spark.driver.class_archive` makes it beside the Java archives, from the classes that a small pipeline
-loads. It saves half of the time until a query starts. It is only a copy: a JVM that cannot use it loads the classes as
-ever.
+loads. It halves the time until a query starts. It is only a copy: a JVM that cannot use it loads the classes as usual.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from service.spark.driver.jvm import CREATE, class_archive, spark_home
 
 _TOPIC = "numbers"
 _ROWS = 1000
-"""Rows that the pipeline reads: it loads the same classes for few and for many."""
+"""The rows that the pipeline reads: it loads the same classes for few and for many."""
 
 _PIPELINE = """
 CREATE TABLE numbers (n BIGINT, at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', WATERMARK FOR at AS at) WITH (
@@ -36,7 +35,7 @@ INSERT INTO counts SELECT n % 10, COUNT(*) FROM numbers GROUP BY n % 10;
 
 
 def main() -> int:
-    """Make the archive for this Java and these packages, if it is not there; the exit code."""
+    """Make the archive for this Java and these packages, if it is missing. Return the exit code."""
     folder = Path(os.environ["TAILRACE_ARCHIVES"]) if os.environ.get("TAILRACE_ARCHIVES") else None
     jars = [*ensure(load("spark"), folder)]
     jars.append(own_classes(jars, spark_home() / "jars"))
@@ -49,7 +48,7 @@ def main() -> int:
         _fill(kafka.bootstrap)
         trouble = _run(Path(scratch), kafka.bootstrap, f"{CREATE}{part}")
     if trouble or not part.exists():
-        part.unlink(missing_ok=True)  # what was loaded until then is too little to be of use
+        part.unlink(missing_ok=True)  # an archive of what was loaded until then would be useless
         print(
             f"warning: no archive of Java classes was made; starts will take longer {trouble}".rstrip(), file=sys.stderr
         )
@@ -68,7 +67,7 @@ def _fill(bootstrap: str) -> None:
 
 
 def _run(scratch: Path, bootstrap: str, java_option: str) -> str:
-    """Run the pipeline in a process of its own; what it said last where it failed."""
+    """Run the pipeline in a process of its own. Return its last output if it fails."""
     file = scratch / "pipeline.sql"
     file.write_text(_PIPELINE)
     environment = {

@@ -2,7 +2,7 @@
 
 The driver is Spark's client: it runs in a pod that somebody else made, and asks the API server for executor pods, which
 it owns. Executors run the same image, so nothing is sent to them that the image holds. What Spark would make in the
-namespace besides pods (a ConfigMap, claims, a Service) it is told to do without: the driver needs no right to it.
+namespace besides pods (a ConfigMap, claims, a Service) is switched off: the driver needs no right to it.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ WITHOUT: Mapping[str, str] = {
     f"spark.kubernetes.driver.own{_PVC}": "false",
     f"spark.kubernetes.driver.reuse{_PVC}": "false",
 }
-"""What Spark would make, list or delete besides pods."""
+"""The kinds of objects besides pods that Spark would create, list or delete."""
 
 NOBODY_COMES: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",
 }
-"""A driver without executors listens all the same: where only this machine can come, and to nobody who does not know a
-secret that Spark makes for itself. Other users of the machine could come otherwise."""
+"""A driver without executors listens, too: on this machine's loopback only, and with a secret that Spark makes for
+itself, since other users of the machine could connect otherwise."""
 
 ENCRYPTED: Mapping[str, str] = {
     "spark.authenticate": "true",
@@ -49,10 +49,10 @@ ENCRYPTED: Mapping[str, str] = {
     "spark.network.crypto.authEngineVersion": "2",
     # The cipher that also notices a change; Spark's default does not.
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",
-    # Without it a peer may still ask for the older protocol, which does not encrypt.
+    # Without it a peer may still request the older protocol, which does not encrypt.
     "spark.network.crypto.saslFallback": "false",
 }
-"""How those who share a secret speak."""
+"""The settings of processes that share a secret."""
 
 
 def is_local(master: str) -> bool:
@@ -66,7 +66,7 @@ def is_kubernetes(master: str) -> bool:
 
 
 def suggested(spark: Spark) -> dict[str, str]:
-    """Return what the user's own Spark settings may change."""
+    """Return the settings that the user's own Spark settings may change."""
     workers = {f"spark.executorEnv.{name}": value for name, value in WORKERS.items() if name not in os.environ}
     if is_local(spark.master):
         return {"spark.driver.memory": spark.driver_memory, "spark.locality.wait": "0", **workers}
@@ -78,21 +78,21 @@ def suggested(spark: Spark) -> dict[str, str]:
         "spark.executor.cores": str(executor.cores),
         "spark.executor.memory": executor.memory,
         "spark.executor.memoryOverhead": executor.memory_overhead,
-        # A task is better somewhere else at once than in the right place later.
+        # A task had better run elsewhere at once than in the right place later.
         "spark.locality.wait": "0",
-        # A shard may go anywhere: not only where most of its rows come from.
+        # A shard may run anywhere: not only where most of its rows come from.
         "spark.shuffle.reduceLocality.enabled": "false",
-        # A try for each Python worker that was killed while it waited; for other errors see `tries`.
+        # One attempt for each Python worker that was killed while idle; for other errors see `attempts`.
         "spark.task.maxFailures": "16",
-        # An executor that must go lets its tasks finish first.
+        # An executor that must leave lets its tasks finish first.
         "spark.decommission.enabled": "true",
-        # Spark ends itself when too many executors have failed. It counts from the beginning of time, unless told not
+        # Spark ends itself when too many executors have failed. It counts from the beginning of time, unless set not
         # to: a service that runs for months would meet that number one day.
         "spark.executor.failuresValidityInterval": "1h",
         "spark.executor.maxNumFailures": str(max(10, 4 * executor.instances)),
     }
     if spark.secret_file:
-        # What Spark puts on disk between two stages: rows, and what tasks are told, passwords among it.
+        # What Spark puts on disk between two stages: rows, and what tasks are given, passwords among it.
         settings["spark.io.encryption.enabled"] = "true"
     if is_kubernetes(spark.master):
         settings["spark.kubernetes.executor.terminationGracePeriodSeconds"] = "70s"
@@ -102,7 +102,8 @@ def suggested(spark: Spark) -> dict[str, str]:
 def required(
     spark: Spark, given: Mapping[str, str], *, jars: Sequence[Path], python_path: Sequence[str], java_options: str
 ) -> dict[str, str]:
-    """Return what must be so. `given` are the user's own Spark settings, some of which are added to, not replaced."""
+    """Return the settings that are required. `given` are the user's own Spark settings, some of which are added to, not
+    replaced."""
     if is_local(spark.master):
         return dict(NOBODY_COMES)
     settings = {
@@ -112,7 +113,7 @@ def required(
     }
     if spark.secret_file:
         settings |= {**ENCRYPTED, **_secret(spark)}
-    else:  # Spark starts them on this machine: the secret lives no longer than they do
+    else:  # Spark starts them on this machine: the secret lives as long as they do
         settings |= {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)}
     if not is_kubernetes(spark.master):
         return settings | _sent(jars, given)
@@ -120,7 +121,7 @@ def required(
 
 
 def _secret(spark: Spark) -> dict[str, str]:
-    """On Kubernetes each pod reads the file for itself. Elsewhere Spark takes no file, and hands it on itself."""
+    """On Kubernetes each pod reads the file itself. Elsewhere Spark accepts no file, and passes the secret on."""
     if is_kubernetes(spark.master):
         return {"spark.authenticate.secret.file": spark.secret_file}
     return {"spark.authenticate.secret": Path(spark.secret_file).read_text().strip()}
@@ -137,7 +138,7 @@ def _kubernetes(kubernetes: Kubernetes) -> dict[str, str]:
         "spark.driver.port": str(DRIVER_PORT),
         "spark.driver.blockManager.port": str(BLOCKS_PORT),
         "spark.blockManager.port": str(BLOCKS_PORT),
-        # A port that is taken is an error: the next one may be closed to others.
+        # A port in use is an error: the next one may be blocked for others.
         "spark.port.maxRetries": "0",
         "spark.kubernetes.container.image": kubernetes.image,
         "spark.kubernetes.container.image.pullPolicy": kubernetes.image_pull_policy,
@@ -155,7 +156,7 @@ def _sent(jars: Sequence[Path], given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _same_image(jars: Sequence[Path], given: Mapping[str, str]) -> dict[str, str]:
-    """The archives where the image has them: `spark.jars` would have each executor fetch them from the driver."""
+    """The paths of the archives in the image: with `spark.jars` each executor would fetch them from the driver."""
     archives = ":".join(map(str, jars))
     paths = (f"spark.{process}.extraClassPath" for process in ("driver", "executor"))
     return {path: _joined(":", archives, given.get(path)) for path in paths}

@@ -31,15 +31,15 @@ FIXED: Mapping[str, str] = {
 }
 
 TEMPORARY: Mapping[str, str] = {"spark.hadoop.hadoop.tmp.dir": "${java.io.tmpdir}/hadoop"}
-"""Where the clients of object stores keep what they are about to send: each JVM in its own temporary folder."""
+"""The settings for where clients of object stores buffer what they send: each JVM in its own temporary folder."""
 
 PYTHON_PATH: Sequence[str] = (str(Path(__file__).with_name("startup")), str(Path(__file__).resolve().parents[3]))
-"""Where Python workers find what they run."""
+"""The settings with which Python workers find their modules."""
 
 
 def configured(spark: Spark, jars: Sequence[Path], checkpoint: str) -> dict[str, str]:
-    """Return the settings of the session but those of one job. `spark.conf` overrides all that answers do not depend
-    on."""
+    """Return the settings of the session, except those of one job. `spark.conf` overrides every setting that no answer
+    depends on."""
     logging = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     java_options = " ".join(filter(None, (logging, spark.conf.get("spark.driver.extraJavaOptions"))))
     return {

@@ -1,11 +1,10 @@
 """A process with PySpark already imported, from which Spark's planning helpers are forked.
 
 To start a query Spark runs half a dozen helpers in Python, one after another: to find a data source, to make it, to
-plan its reader and its writer, and to serve it. Each is a new process that imports PySpark, Arrow and
-pandas first, a second of a core. So one process imports them while the JVM starts. `startup/sitecustomize.py`, which
-each new helper reads before anything else, hands the helper's streams over to it, and a forked child does the work.
-
-A helper that cannot reach this process starts as it would have without.
+plan its reader and its writer, and to serve it. Each is a new process that imports PySpark, Arrow and pandas first, a
+second of a core. So one process imports them while the JVM starts. `startup/sitecustomize.py`, which Python runs first
+in each new helper, passes the helper's streams to it, and a forked child does the work. A helper that cannot reach this
+process starts as usual.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ PRELOADED = (
 )
 
 LARGEST = 1 << 18
-"""Bytes of the longest request: the environment of a process and what it is to run."""
+"""The bytes of the longest request: the environment of a process and its command."""
 
 
 def main() -> NoReturn:
-    """Import, then fork a child for each helper that asks, until standard input closes."""
+    """Import the modules, then fork a child for each helper that asks, until standard input closes."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(sys.argv[1])
     listener.listen(64)
     for module in PRELOADED:
-        with suppress(ImportError):  # a helper that this PySpark has elsewhere starts by itself
+        with suppress(ImportError):  # a helper that this PySpark has in another place starts by itself
             importlib.import_module(module)
     gc.collect()
     gc.freeze()

@@ -1,8 +1,8 @@
-"""Our own Java classes, in an archive that is made from their sources once, beside the archives that they need.
+"""Our own Java classes, compiled once into an archive beside the archives that they need.
 
-What runs for every record of Kafka before it is in Python's hands has to be Java: `java/tailrace/kafka` reads the
-partitions of a task with one consumer. So has what takes the place of a part of Spark:
-`java/tailrace/checkpoint` writes the files of its logs, `java/tailrace/reports` collects what tasks report.
+Code that runs for every Kafka record before Python gets it has to be Java: `java/tailrace/kafka` reads the partitions
+of a task with one consumer. So has code that replaces a part of Spark: `java/tailrace/checkpoint` writes the files of
+its logs, `java/tailrace/reports` collects the reports of tasks.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ SOURCES = Path(__file__).parents[1] / "java"
 
 
 def own_classes(archives: Sequence[Path], spark: Path) -> Path:
-    """Return the archive of our classes, compiled with `archives` and those of the folder `spark`; make it if it is not
-    there.
+    """Return the archive of our classes, compiled with `archives` and those of the folder `spark`; make it if it is
+    missing.
 
-    Two processes may do this at the same time: it appears whole or not at all. Raises MachineError, NotCompiled.
+    Two processes may do so at the same time: the archive appears atomically. Raises MachineError, NotCompiled.
     """
     sources = sorted(SOURCES.rglob("*.java"))
     said = "\n".join([*(jar.name for jar in archives), *(source.read_text() for source in sources)])

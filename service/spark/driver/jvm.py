@@ -1,7 +1,7 @@
-"""The JVM of the driver, started by ourselves rather than by Spark's scripts.
+"""The JVM of the driver, started by ourselves and not by Spark's scripts.
 
-It then starts while Kafka is still being asked, without a second JVM that only makes up its command line, with the
-options that suit a service of many small batches, and its error stream is ours to tell in the form of our own logs.
+So it starts while Kafka is still being queried, without a second JVM that only builds its command line, with options
+that suit a service of many small batches, and with an error stream that goes to our own log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from service.spark.internals.workers import CONNECTION_FILE, GATEWAY, GATEWAY_PO
 
 _PATIENCE = 120.0
 _PIECE = 0.01
-"""Seconds that the start of the JVM may take on a busy machine, and between two looks."""
+"""The seconds that the start of the JVM may take on a busy machine, and those between two checks."""
 
 MODULES: Mapping[str, Sequence[str]] = {
     "java.base": (
@@ -38,21 +38,21 @@ MODULES: Mapping[str, Sequence[str]] = {
     ),
     "java.security.jgss": ("sun.security.krb5",),
 }
-"""The packages of the JDK that Spark looks into."""
+"""The packages of the JDK that Spark accesses by reflection."""
 
 TUNED: Sequence[str] = (
-    # Each batch leaves much garbage and keeps little: what counts is the processor time, not the length of a pause.
-    # Young objects go round in what a processor's cache and a container can spare: more of it is as much more memory in
-    # use, all of it garbage, and saves nothing. With less, what Kafka's client has fetched would be taken for old.
+    # Each batch leaves much garbage and keeps little: processor time counts, not the length of a pause.
+    # The young generation fits a processor's cache and a container: a larger one uses that much more memory, all of it
+    # garbage, and saves nothing. In a smaller one, records that Kafka's client has fetched would be promoted.
     *("-XX:+UseParallelGC", "-XX:NewSize=192m", "-XX:MaxNewSize=192m"),
-    # So much the classes of Spark take: below, each step on the way to it is a collection of everything.
+    # The size of Spark's classes: with less, each step up to it is a full collection.
     "-XX:MetaspaceSize=192m",
-    # The archive of classes is used at the place it was made for, as older JVMs do: at any other all of its pages are
-    # changed first, which makes 110 MiB of them this process's own.
+    # The archive of classes is used at the address it was made for: at any other address all of its pages are changed
+    # first, which makes 110 MiB of them private to this process.
     *("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"),
-    # What the JVM has allocated beside its heap and freed again goes back to the system; older JVMs know no such thing.
+    # What the JVM has allocated beside its heap and freed goes back to the system; older JVMs do not know the option.
     *("-XX:+IgnoreUnrecognizedVMOptions", "-XX:TrimNativeHeapInterval=30000"),
-    # Planning a batch runs half of Spark once. Only what runs for every row is worth the second compiler's time.
+    # Planning a batch runs half of Spark once. Only code that runs for every row is worth the second compiler's time.
     *("-XX:Tier4InvocationThreshold=50000", "-XX:Tier4MinInvocationThreshold=6000"),
     *("-XX:Tier4CompileThreshold=150000", "-XX:Tier4BackEdgeThreshold=400000"),
 )
@@ -70,26 +70,27 @@ SPARK_NEEDS: Sequence[str] = (
 )
 
 _NOT_NEEDED = ("spark-mllib_",)
-"""Archives of Spark that are left out. A session looks for extensions in all of them, and that of machine learning
-makes its functions by Scala's reflection: an eighth of the processor time of a start."""
+"""Archives of Spark that are left out. A session searches all archives for extensions, and that of machine learning
+builds its functions by Scala's reflection: an eighth of the processor time of a start."""
 
 CREATE = "-XX:ArchiveClassesAtExit="
-"""The option that has the JVM write the classes it has loaded to a file, which it does for some seconds at its end."""
+"""The option with which the JVM writes its loaded classes to a file, which takes some seconds at its end."""
 
 
 class JvmFailed(Exception):
-    """The JVM ended before it could be spoken to; the text is what it said."""
+    """A JVM that ended before it could be reached; the text is its output."""
 
 
 class Jvm:
-    """A JVM that runs Spark's gateway. It ends when this process does, however that happens."""
+    """A JVM that runs Spark's gateway. It ends when this process ends, for whatever reason."""
 
     def __init__(
         self, settings: Mapping[str, str], jars: Sequence[Path], scratch: Path, tell: Callable[[str], None]
     ) -> None:
-        """Start it. `settings` are Spark's; `jars` go before its own; `tell` gets what it says, a line at a time.
+        """Start the JVM.
 
-        All that it writes for itself is in the folder `scratch`, which is removed when this process is killed.
+        `settings` are Spark's; `jars` come before its own; `tell` gets its output, line by line. Its temporary files
+        are in the folder `scratch`, which is removed when this process is killed.
         """
         self._folder = scratch / "jvm"
         self._folder.mkdir(mode=0o700)
@@ -99,7 +100,7 @@ class Jvm:
         self._last: list[str] = []
         home = spark_home()
         arguments = self._folder / "arguments"
-        # A file: the class path is long, and a command line is for everybody to read.
+        # A file: the class path is long, and everybody can read a command line.
         words = [f"-Djava.io.tmpdir={temporary}", *options(settings, jars)]
         said = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings), GATEWAY]))
         with open(os.open(arguments, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
@@ -125,24 +126,24 @@ class Jvm:
                 "PYTHONPATH": python_path,
                 VARIABLE: fork_server,
                 "SPARK_HOME": str(home),
-                "SPARK_SCALA_VERSION": "2.13",  # Spark's workers of a local cluster ask for it
+                "SPARK_SCALA_VERSION": "2.13",  # Spark's workers of a local cluster need it
                 "SPARK_CONNECT_MODE": "0",
                 CONNECTION_FILE: str(self._folder / "connection"),
             },
-            process_group=0,  # Ctrl-C on a terminal goes to every process of a group; this one is ended by ours
+            process_group=0,  # Ctrl-C on a terminal reaches every process of a group; this one is ended by ours
         )
         self._guard: Guard | None = Guard(self.process.pid, scratch)
         self._reader = threading.Thread(target=self._listen, name="jvm-output", daemon=True)
         self._reader.start()
 
     def connect(self) -> None:
-        """Wait until it can be spoken to, and tell pyspark where it is."""
+        """Wait until it can be reached, and give its address to PySpark."""
         deadline = time.monotonic() + _PATIENCE
         connection = self._folder / "connection"
         while not connection.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self._reader.join(5)
-                find_java()  # a Java that is too old is the likely reason, and the better sentence
+                find_java()  # a Java that is too old is the likely reason, and the clearer message
                 raise JvmFailed("the JVM did not start: " + ("; ".join(self._last) or f"code {self.process.poll()}"))
             time.sleep(_PIECE)
         os.environ.update(gateway_address(connection.read_bytes()))
@@ -150,7 +151,7 @@ class Jvm:
         (self._folder / "arguments").unlink(missing_ok=True)  # they may hold secrets of the user's own options
 
     def close(self) -> None:
-        """End it; safe to call twice."""
+        """End the JVM; safe to call twice."""
         for name in (GATEWAY_PORT, GATEWAY_SECRET):
             os.environ.pop(name, None)
         assert self.process.stdin is not None
@@ -163,7 +164,7 @@ class Jvm:
             self.process.wait()
         self._fork_server.stdin.close()
         self._fork_server.wait()
-        self._reader.join(1)  # a worker that is still there holds the stream open
+        self._reader.join(1)  # a worker that still runs holds the stream open
         if not self._reader.is_alive() and self.process.stdout is not None:
             self.process.stdout.close()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -182,7 +183,7 @@ class Jvm:
 
 
 def spark_home() -> Path:
-    """Return where pyspark is installed, found without importing it."""
+    """Return where PySpark is installed, found without importing it."""
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError("No module named 'pyspark'")
@@ -194,13 +195,14 @@ def options(settings: Mapping[str, str], jars: Sequence[Path] = ()) -> list[str]
     heap = settings.get("spark.driver.memory", "1g")
     given = shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
     archive = class_archive(jars) if jars and not any(CREATE in option for option in given) else None
-    # An archive that this JVM cannot use is no concern of anybody's: it says so as a warning on standard output.
+    # A JVM that cannot use the archive prints a warning on standard output, which helps nobody.
     mapped = [f"-XX:SharedArchiveFile={archive}"] if archive is not None and archive.exists() else []
     return [f"-Xmx{heap}", *TUNED, *SPARK_NEEDS, "-Xlog:disable", "-Xlog:all=error:stderr", *mapped, *given]
 
 
 def class_archive(jars: Sequence[Path]) -> Path:
-    """Return where the archive of classes for this Java and this class path is, or would be; see `class_archive`."""
+    """Return the place of the archive of classes for this Java and this class path, whether or not it exists; see
+    `class_archive`."""
     path = class_path(spark_home(), jars, {}).split(os.pathsep)
     said = [str(Path(_java()).resolve()), *(f"{jar} {Path(jar).stat().st_size}" for jar in path)]
     digest = hashlib.sha256("\n".join(said).encode()).hexdigest()
@@ -217,7 +219,7 @@ def class_path(home: Path, jars: Sequence[Path], settings: Mapping[str, str]) ->
 
 
 def quoted(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments as a file of arguments for `java` holds them."""
+    """Return the arguments in the form of an argument file of `java`."""
     return ['"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"' for argument in arguments]
 
 

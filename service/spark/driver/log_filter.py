@@ -1,4 +1,4 @@
-"""The lines of the JVM's error stream that say nothing new: how it was started."""
+"""The lines of the JVM's error stream that are always the same: how it was started."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ _AT_THE_START = (
 
 
 def is_noise(line: str) -> bool:
-    """Return whether nobody needs this line."""
+    """Return whether this line says nothing new."""
     return line.startswith(_AT_THE_START)

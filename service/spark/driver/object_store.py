@@ -1,4 +1,4 @@
-"""Checkpoints in object stores: the archives that Spark needs to reach them, and what it must be told."""
+"""Checkpoints in object stores: the archives and the settings that Spark needs to reach them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from urllib.parse import urlparse
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 FOLDER_FILES = "tailrace.checkpoint.FolderFiles"
-"""Our class of the files of a checkpoint that is a folder."""
+"""Our class for the files of a checkpoint in a folder."""
 
 STORE_FILES = "tailrace.checkpoint.StoreFiles"
-"""Our class of the files of one that is in an object store."""
+"""Our class for the files of a checkpoint in an object store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectStore:
-    """`archives` is the list of archives with its client; `settings` tell Spark of it."""
+    """A kind of object store: `archives` is the list of archives with its client, `settings` are those of Spark for
+    it."""
 
     archives: str
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -49,11 +50,11 @@ def suggested(checkpoint: str) -> Mapping[str, str]:
 
 
 def required(checkpoint: str) -> Mapping[str, str]:
-    """Return how a file of the checkpoint is put in its place whole.
+    """Return the settings for writing a file of the checkpoint atomically.
 
-    On a local file system a rename takes the place of what is there, which is all that is needed; Spark's default forks
-    chmod and readlink about ten times a batch, ours never. In an object store a put is atomic, and a rename is none:
-    Spark's default takes 25 requests for a file, ours 3.
+    On a local file system a rename replaces the old file, which suffices; Spark's default forks chmod and readlink
+    about ten times a batch, ours never. In an object store a put is atomic, and a rename is not: Spark's default takes
+    25 requests for a file, ours 3.
     """
     scheme = urlparse(checkpoint).scheme
     if scheme in ("", "file"):

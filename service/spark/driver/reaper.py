@@ -1,8 +1,8 @@
-"""Processes that have lost their parent come to the driver, which sees to it that nothing is left when they end.
+"""The adoption of orphaned processes by the driver, which waits for them when they end.
 
-Every writer process is an orphan from its beginning, and so are Python workers when what they were forked from is
-killed. They would come to the first process of the machine or container, and some of these never ask what became of
-their children: the dead would pile up, and Spark, which keeps workers for the next task, would take them for alive.
+Every writer process is an orphan from its start, and so are Python workers when the process that forked them is killed.
+Orphans would go to the first process of the machine or container, which may never wait for them: dead processes would
+pile up, and Spark, which keeps workers for the next task, would take them for alive.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 
 _SET_CHILD_SUBREAPER = 36
 _PAUSE = 0.1
-"""PR_SET_CHILD_SUBREAPER of Linux, and seconds until a child is looked at again."""
+"""PR_SET_CHILD_SUBREAPER of Linux, and the seconds between two checks of the children."""
 
 _STARTED = threading.Event()
 
 
 def adopt() -> None:
-    """From now on this process is the parent of every orphan below it; safe to call twice."""
+    """Make this process the parent of every orphan below it; safe to call twice."""
     if _STARTED.is_set():
         return
     _STARTED.set()
@@ -37,7 +37,7 @@ def _see_to_them() -> None:
         except ChildProcessError:
             ended = None
         if ended is None or not _adopted(ended.si_pid):
-            time.sleep(_PAUSE)  # it is a child of somebody's here, who will ask for it
+            time.sleep(_PAUSE)  # a child of some caller here, who will wait for it
         for pid in _children():
             if _adopted(pid):
                 with suppress(ChildProcessError):
@@ -45,7 +45,7 @@ def _see_to_them() -> None:
 
 
 def _adopted(pid: int) -> bool:
-    """Whether a child was started by another: ours lead a group of their own, or are in this process' group."""
+    """Whether another process has started a child: ours lead a group of their own, or are in this process' group."""
     try:
         return os.getpgid(pid) not in (pid, os.getpgrp())
     except ProcessLookupError:

@@ -17,16 +17,18 @@ from service.spark.internals.callbacks import open_callbacks
 from service.spark.query.heartbeat import TickSource
 
 _ROWS = 20_000
-"""Rows that Spark hands over to Python at a time: of rows that are small."""
+"""The number of small rows that Spark passes to Python at a time."""
 
 _BYTES = 16 << 10
-"""Bytes with which it hands over what it has: a block of records at once, so that it is computed while the next one is
-read, and an envelope with its payload alone, as the JVM holds what it hands over three times."""
+"""The bytes at which Spark passes on what it has: a block of records at once, so that it is computed while the next one
+is read, and an envelope with its payload alone, since the JVM holds what it passes on three times."""
 
 
 def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int) -> SparkSession:
-    """Return a session in `jvm` that can call this process, with our data source registered. `settings` are those that
-    the JVM was started with. Raises `JvmFailed` where Spark will not start with them."""
+    """Return a session in `jvm` that can call this process, with our data source registered.
+
+    `settings` are those that the JVM was started with. Raises `JvmFailed` if Spark does not start with them.
+    """
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what it raises, with every frame
     builder = SparkSession.builder.appName(name)
     of_the_job = {
@@ -40,7 +42,7 @@ def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int) 
     try:
         session = builder.getOrCreate()
     except Py4JJavaError as error:
-        # In words: who reads the exception later would ask a JVM that has gone for its text.
+        # As text: to read the exception later, Spark would ask a JVM that has ended for it.
         raise JvmFailed(f"Spark did not start: {error.java_exception.toString()}") from None
     session.sparkContext.setLogLevel("WARN")
     if is_local(settings["spark.master"]):
@@ -51,8 +53,8 @@ def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int) 
 
 
 def _warm_up(session: SparkSession, partitions: int) -> None:
-    """Start the Python workers, and load what the JVM needs to speak to them, while the query is still planned."""
-    with suppress(Exception):  # the query will say better what is wrong
+    """Start the Python workers, and load what the JVM needs to reach them, while the query is still planned."""
+    with suppress(Exception):  # the query will report the error better
         session.range(0, partitions, 1, partitions).mapInArrow(same, "id long").repartition(partitions).collect()
 
 

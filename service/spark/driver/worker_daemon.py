@@ -1,9 +1,9 @@
-"""The process that Spark's Python workers are forked from, with what they need already imported.
+"""The process from which Spark's Python workers are forked, with their modules already imported.
 
 PySpark's own daemon imports nothing, so every worker would load PySpark, DuckDB and Arrow by itself: seconds of a core
 for each worker before the first batch. Here that is done once, and workers share the memory.
 
-What is imported must start no thread that a fork would lose. Numpy's BLAS would, so it is told not to.
+No imported module may start a thread, which a fork would lose. Numpy's BLAS would, so it is set not to.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
         for module in PRELOADED:
             importlib.import_module(module)
     manager = daemon_manager()
-    # A worker collects all garbage after each task: what was imported is none, and need not be looked through.
+    # A worker collects garbage after each task: what was imported is none, and need not be searched.
     gc.collect()
     gc.freeze()
     manager()

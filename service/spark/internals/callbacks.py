@@ -1,7 +1,7 @@
 """The way from the JVM back into this process, for functions that Spark calls in the driver.
 
-PySpark opens a port for it at which anybody on the machine may call, since py4j leaves out its secret where it tells
-the JVM the port. So both sides are told the secret here, before PySpark would open the port itself.
+PySpark opens a port for it that anybody on the machine may call: py4j does not send its secret along when it tells the
+JVM the port. So both sides are given the secret here, before PySpark would open the port itself.
 """
 
 from __future__ import annotations

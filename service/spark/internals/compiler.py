@@ -19,7 +19,7 @@ COMPILER = "org.codehaus.janino.Compiler"
 
 
 class NotCompiled(Exception):
-    """The compiler has refused a source; the text is what it said."""
+    """A source that the compiler has refused; the text is that of the compiler."""
 
 
 def compile_java(java: str, sources: Sequence[Path], class_path: Sequence[Path], target: Path) -> None:

@@ -3,7 +3,7 @@
 An exception of the JVM is walked over py4j, from cause to cause. An error of Python reaches the driver as text alone,
 the traceback that the worker has printed. So the error takes a note along (PEP 678): one line with the names of its
 classes, which every print of the traceback shows behind the error's own words. A second line has what the error has to
-tell the driver beside (`told`), if that is anything.
+tell the driver beside (`for_driver`), if that is anything.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 _NOTE = "  tailrace-failure "
-_TOLD = "  tailrace-told "
+_FOR_DRIVER = "  tailrace-for-driver "
 _TASK_FAILED = "org.apache.spark.SparkException"
 PYTHON_ERROR = "org.apache.spark.api.python.PythonException"
-"""What a task fails of whose Python worker has printed an error."""
+"""The exception of a task whose Python worker has printed an error."""
 
 _THROWN = re.compile(r"^(?:Caused by: |: |.*\breason: |.*\): )?((?:[a-z_]\w*\.)+[A-Z][\w$]*)(?::.*)?$", re.MULTILINE)
 """A line of a printed Java exception that names its class."""
 
 _LONGEST_CHAIN = 30
-"""Exceptions of a chain that are looked at: each is some calls into the JVM, and a cause may name itself."""
+"""The most exceptions of a chain that are read: each takes some calls into the JVM, and a cause may name itself."""
 
 EXECUTOR_LOST = "ExecutorLostFailure"
-"""Spark's reason of a task whose executor ended, in the place of an exception."""
+"""Spark's reason for the failure of a task whose executor ended, in the place of an exception."""
 
 OUTPUT_LOST = "org.apache.spark.shuffle.MetadataFetchFailedException"
-"""What a task fails of that finds nothing of a shuffle: who wrote it has ended."""
+"""The exception of a task that finds no output of a shuffle: the executor that wrote it has ended."""
 
 WORKER_READER = "org.apache.spark.api.python.BasePythonRunner"
-"""The class that reads what a Python worker writes. An exception of Spark's own that is thrown there says that the
-worker has ended; what the worker fails of is a PythonException."""
+"""The class that reads what a Python worker writes. If an exception of Spark's own is thrown there, the worker has
+ended; an error of the worker is a PythonException."""
 
 _OF_A_TASK = re.compile(
     r"\(TID \d+\) \([^()\n]*\): (?P<reason>[\w.$]+)(?:(?!\n\tat )[\s\S])*(?:\n\tat (?P<thrown_at>[\w.]+))?"
 )
-"""What a task failed of, in the text of the failure of its stage: the class of the reason, and the class of the first
+"""The cause of a task's failure in the text of its stage's failure: the class of the reason, and the class of the first
 frame."""
 
 
 class Ended(Enum):
-    """A process whose end is what failed a task."""
+    """A process whose end has made a task fail."""
 
     WORKER = "a Python worker"
     EXECUTOR = "an executor"
@@ -57,13 +57,13 @@ class Ended(Enum):
 class SparkFailure(NamedTuple):
     """A failure of Spark, as far as it is known: its text without notes, the classes of the Python error behind it (its
     own first; empty where there is none), and the exceptions of the JVM, the outermost first, each as its class and
-    the classes above it. `told` is what the Python error has to tell beside, `ended` which process ended, None for
+    the classes above it. `for_driver` is what else the Python error reports, `ended` which process ended; None for
     nothing."""
 
     text: str
     python: tuple[str, ...]
     java: tuple[tuple[str, ...], ...]
-    told: Any = None
+    for_driver: Any = None
     ended: Ended | None = None
 
     def raised(self, *kinds: type[BaseException]) -> bool:
@@ -91,16 +91,16 @@ def noted() -> Iterator[None]:
 
 
 def note(error: Exception) -> None:
-    """Add the names of the error's classes to what is printed of it, behind its own words."""
+    """Add the names of the error's classes to what is printed of it, after its own text."""
     if not any(each.startswith(_NOTE) for each in getattr(error, "__notes__", ())):
         error.add_note(_NOTE + json.dumps(_names(type(error))))
-        if getattr(error, "told", None):
-            error.add_note(_TOLD + json.dumps(error.told))  # type: ignore[attr-defined]
+        if getattr(error, "for_driver", None):
+            error.add_note(_FOR_DRIVER + json.dumps(error.for_driver))  # type: ignore[attr-defined]
 
 
 def without_notes(text: str) -> str:
     """Return the text without the lines that are for the driver."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith((_NOTE, _TOLD)))
+    return "\n".join(line for line in text.splitlines() if not line.startswith((_NOTE, _FOR_DRIVER)))
 
 
 def failure_of(error: Exception) -> SparkFailure:
@@ -109,20 +109,22 @@ def failure_of(error: Exception) -> SparkFailure:
     java: tuple[tuple[str, ...], ...] = ()
     with suppress(Py4JError, ConnectionError):  # of a JVM that is gone
         java = tuple(_chain(_java_exception(error)))
-    if not java or java[-1][0] == _TASK_FAILED:  # Spark has kept only the text of what a task threw
+    if not java or java[-1][0] == _TASK_FAILED:  # Spark has kept only the text of a task's exception
         java += tuple((name,) for name in _THROWN.findall(text))
-    # What an error of Python says may quote anything.
+    # The text of a Python error may quote anything.
     process = None if any(PYTHON_ERROR in classes for classes in java) else _ended(text)
     ours = tuple(_noted_in(text, _NOTE) or ())
     if not ours and not isinstance(error, Py4JJavaError | CapturedException):
         ours = tuple(_names(type(error)))
-    return SparkFailure(without_notes(text), ours, java, _noted_in(text, _TOLD), process)
+    return SparkFailure(without_notes(text), ours, java, _noted_in(text, _FOR_DRIVER), process)
 
 
 def _ended(text: str) -> Ended | None:
-    """The process that ended in the middle of a batch, None where none did. Spark has no exception of a class of its
-    own for either, and keeps only the text of what a task failed of: so the places in it count where it prints the
-    class of a reason, and the class that threw it. What ended the process is not known."""
+    """The process that ended in the middle of a batch, None if none did.
+
+    Spark has no exception class for either, and keeps only the text of the task's failure. So this reads the places
+    where Spark prints the class of a reason, and the class that threw it. The cause of the end is not known.
+    """
     if OUTPUT_LOST in _THROWN.findall(text):
         return Ended.EXECUTOR
     failed = _OF_A_TASK.search(text)
@@ -139,7 +141,7 @@ def _names(kind: type) -> list[str]:
 
 
 def _noted_in(text: str, kind: str) -> Any:
-    """What the last note of a kind says, None where there is none: an error's own words come before its notes."""
+    """The content of the last note of a kind, None if there is none: an error's own text comes before its notes."""
     for line in reversed(text.splitlines()):
         if line.startswith(kind):
             with suppress(ValueError):
@@ -152,7 +154,7 @@ def _java_exception(error: Exception) -> Any:
     if isinstance(error, Py4JJavaError):
         return error.java_exception
     if isinstance(error, CapturedException):
-        # That of a query is made without its origin, but knows the cause.
+        # The exception of a query is made without its origin, but has the cause.
         origin, cause = error._origin, error._cause
         return origin if origin is not None or cause is None else _java_exception(cause)
     return None

@@ -1,4 +1,4 @@
-"""The private members of PySpark's objects that lead into the JVM, and what is used there of Spark's own classes.
+"""The private members of PySpark's objects that lead into the JVM, and the classes of Spark that are used there.
 
 Each function is one thing that this service relies on; a test calls each against a real JVM.
 """
@@ -29,38 +29,38 @@ def java(session: SparkSession) -> Any:
 
 
 def hadoop_configuration(session: SparkSession) -> Any:
-    """Return the Hadoop `Configuration` of the session, with what the settings say of object stores."""
+    """Return the Hadoop `Configuration` of the session, with the settings of object stores."""
     return session.sparkContext._jsc.hadoopConfiguration()
 
 
 def java_query(query: StreamingQuery) -> Any:
-    """Return the JVM's `StreamingQuery`: its progress can be asked for without its JSON."""
+    """Return the JVM's `StreamingQuery`, whose progress can be read without JSON."""
     return query._jsq
 
 
 def active_executors(session: SparkSession) -> dict[str, str]:
-    """Return the `host:port` of each active executor by its name, that of the driver too."""
+    """Return the `host:port` of each active executor by its name, and that of the driver."""
     active = session.sparkContext._jsc.sc().statusStore().executorList(True)
     found = (active.apply(i) for i in range(active.size()))
-    # The address is not known in the moment between an executor's connection and its first word.
+    # The address is not known between an executor's connection and its first message.
     return {str(each.id()): str(each.hostPort() or "") for each in found}
 
 
 def collected(reports: DataFrame) -> list[bytes]:
-    """Run the tasks of a batch, and return what each has left in the one column of its row.
+    """Run the tasks of a batch, and return the one column of each task's row.
 
-    The rows are run as they are planned. `reports.collect()` has Spark plan them as a query of its own, tell its
-    listeners of that, and serve them at a port.
+    The rows are computed as planned. With `reports.collect()` Spark would plan them as a query of its own, notify its
+    listeners, and serve them at a port.
     """
     found = getattr(java(reports.sparkSession), REPORTS).collect(reports._jdf)
     return [bytes(report) for report in found]
 
 
 def set_read_limits(session: SparkSession, query: StreamingQuery, records: Mapping[int, int]) -> int:
-    """Limit each Kafka source of a running query to its `records` a batch, by its number, from the next batch that is
-    planned on; return how many sources there are.
+    """Set the `records` that each Kafka source of a running query reads in a batch, by its number, from the next batch
+    on. Return the number of sources.
 
-    The execution keeps a limit by source, and hands it to the source when it asks for the end of the next batch.
+    The execution stores a limit by source, and passes it to the source when it asks for the end of the next batch.
     """
     limit = getattr(java(session), READ_LIMIT)
     execution = java_query(query).streamingQuery()

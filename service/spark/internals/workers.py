@@ -1,4 +1,4 @@
-"""The modules with which Spark starts Python processes, by the names that it starts them with."""
+"""The modules with which Spark starts Python processes, by the names under which it starts them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 DAEMON = "pyspark.daemon"
-"""What is started as `python -m pyspark.daemon WORKER` and forks the workers."""
+"""The module that is started as `python -m pyspark.daemon WORKER` and forks the workers."""
 
 WORKER = "pyspark.worker"
-"""The module of the workers that run tasks; the daemons of Spark's other helpers are handed other modules."""
+"""The module of the workers that run tasks; daemons of Spark's other helpers get other modules."""
 
 HELPERS = (
     "pyspark.sql.worker.lookup_data_sources",
@@ -21,25 +21,25 @@ HELPERS = (
 """The modules of the processes that plan a query's Python source."""
 
 GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
-"""The class of Spark with which a JVM that Python speaks to is started."""
+"""The class of Spark that starts a JVM for a Python driver."""
 
 CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 """The environment variable with the path of the file in which the gateway leaves its port and its secret."""
 
 
 GATEWAY_PORT, GATEWAY_SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
-"""The environment variables from which PySpark takes port and secret of a gateway that runs already."""
+"""The environment variables from which PySpark takes port and secret of a running gateway."""
 
 
 def gateway_address(said: bytes) -> dict[str, str]:
-    """Return port and secret of the gateway as the environment of PySpark, from what it has left in its file: two
-    integers of four bytes, the port and the length of the secret, then the secret."""
+    """Return port and secret of the gateway as the environment of PySpark, from the file that the gateway has written:
+    two integers of four bytes, the port and the length of the secret, then the secret."""
     port, length = struct.unpack_from(">ii", said)
     return {GATEWAY_PORT: str(port), GATEWAY_SECRET: said[8 : 8 + length].decode()}
 
 
 def daemon_manager() -> Callable[[], Any]:
-    """Return the main function of PySpark's daemon. Imported when asked for, since it makes a process a daemon's."""
+    """Return the main function of PySpark's daemon. The import happens here, since it makes the process a daemon."""
     from pyspark.daemon import manager
 
     return manager

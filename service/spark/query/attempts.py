@@ -30,7 +30,7 @@ from service.spark.query.job_spec import JobSpec, WorkerJob
 from service.spark.query.task_batch import TaskBatch
 
 TRIES = 4
-"""How often a task may fail for a reason of its own."""
+"""The number of attempts of a task that fails for a reason of its own."""
 
 FINAL = (
     StateMismatch,
@@ -45,25 +45,25 @@ FINAL = (
 """Errors that the next attempt would meet again; nothing was written, and a person has to decide."""
 
 OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
-"""Errors for want of memory, of Python, of DuckDB and of Arrow: the next attempt would have no more of it."""
+"""Out-of-memory errors of Python, DuckDB and Arrow: the next attempt would have no more memory."""
 
 OF_THE_RUN = (*OF_MEMORY, MessageTooLarge)
-"""Errors that the next attempt would meet again, but perhaps not the next start of the query: it asks again what topics
-take."""
+"""Errors that the next attempt would meet again, but perhaps not the next start of the query, which asks again for the
+limits of topics."""
 
 _OF_THE_OTHER_SIDE = (EOFError, OSError, pa.ArrowException, PySparkException)
 """Errors meaning that Spark's side of the task failed. Spark reports the cause, so nothing is recorded here."""
 
 
 class AttemptsExhausted(Exception):
-    """An earlier try of this task has failed; the text is what it said, with its frames and its note."""
+    """An earlier attempt of this task has failed; the text is that of its error, with its frames and its note."""
 
 
 @contextmanager
 def limit_attempts(folder: Path) -> Iterator[None]:
-    """Run all that a task does in Python, or raise AttemptsExhausted where the task has failed often enough.
+    """Run the Python part of a task. Raises AttemptsExhausted if the task has failed often enough.
 
-    What an attempt fails of is left in `folder`, which is that of the run.
+    The error of an attempt is stored in `folder`, that of the run.
     """
     context = TaskContext.get()
     assert context is not None
@@ -72,7 +72,7 @@ def limit_attempts(folder: Path) -> Iterator[None]:
         _stop_if_hopeless(notes)
     try:
         yield
-    except MemoryError as error:  # Arrow's is an ArrowException too
+    except MemoryError as error:  # Arrow's own out-of-memory error is an ArrowException too
         note(error)
         _keep(notes, context.attemptNumber(), error)
         raise
@@ -85,8 +85,8 @@ def limit_attempts(folder: Path) -> Iterator[None]:
 
 
 def is_first_attempt(job: WorkerJob, at: TaskBatch) -> bool:
-    """Tell whether no other attempt of this task has begun, ever: false where that is not known, which is where tasks
-    run on several hosts. A second call in one attempt is another attempt."""
+    """Return whether this is the very first attempt of the task. False if that is not known, which is so if tasks run
+    on several hosts. A second call in one attempt counts as another attempt."""
     if not job.spec.one_host or at.number == job.spec.replayed:
         return False
     begun = job.folder / "begun" / str(at.number)

@@ -1,7 +1,7 @@
-"""The end of a batch, on the driver: its tasks have committed what they write, and tell what they did.
+"""The end of a batch, on the driver: its tasks have committed their output, and report to the driver.
 
-Spark calls this once a batch, and notes the batch as done when it comes back. So the state that the batch leaves behind
-is noted here: before Spark's own note, and after all tasks are done.
+Spark calls this once a batch, and marks the batch as done when it returns. So the state after the batch is stored here:
+before Spark's own mark, and after all tasks are done.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from pyspark.sql import DataFrame
 
 from service.checkpoint.batch_log import COMMITS
 from service.checkpoint.batch_plan import BatchPlan
-from service.checkpoint.version import ShardState, Version, VersionSettled
-from service.plan.program import starts_told
+from service.checkpoint.version import BatchAlreadyDone, ShardState, Version
+from service.plan.program import starts_in_plan
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.internals.jvm import collected
 from service.spark.query.attempts import forget_attempts
 from service.spark.query.job_spec import JobSpec
 from service.spark.query.payload_files import PayloadFiles
+from service.spark.query.store_metrics import count_traffic
 from service.spark.query.task_batch import NOW, PLAN
 from service.spark.query.task_output import TaskReport
 
 PROJECTIONS = "spark.sql.codegen.factoryMode"
-"""The setting of Spark that says whether tasks compile their projections. It goes with the tasks of a batch."""
+"""Spark's setting that says whether tasks compile their projections. It is sent with the tasks of a batch."""
 
 FEW = 20_000
-"""Records of a batch whose projections are interpreted. To compile one, a task makes the text of a Java class to find
-that it is compiled already: of Kafka's records, 3 to 6 ms of a core, beside 0.2 where it is interpreted. That costs
-0.1 to 0.3 microseconds a record."""
+"""The most records of a batch whose projections are interpreted. To use a compiled projection, a task generates the
+text of a Java class just to find it in the cache: 3 to 6 ms of a core for Kafka's records, against 0.2 for an
+interpreted one. Interpreting costs 0.1 to 0.3 microseconds a record."""
 
 
 class BatchEnd:
-    """Called by Spark, in a thread of its own. `hear` is told what each batch was, `run` runs the tasks and gives what
-    they report; `failure` is what the last batch failed of, of which Spark keeps the text alone."""
+    """Ends a batch: Spark calls it in a thread of its own. `run` runs the tasks and returns their reports, `hear` is
+    called with the report of the batch; `failure` is the error of the last batch: Spark keeps only its text."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class BatchEnd:
         self._plan_before: BatchPlan | None = None
 
     def __call__(self, reports: DataFrame, batch: int) -> None:
-        """Run the tasks of a batch, and note it."""
+        """Run the tasks of a batch, and store its state."""
         try:
             self._end(reports, batch)
         except Exception as error:
@@ -70,28 +71,28 @@ class BatchEnd:
         context.setLocalProperty(PLAN, b64encode(plan.to_bytes()).decode())
         records = records_between(before, plan.ends[: len(self._spec.program.sources)])
         context.setLocalProperty(PROJECTIONS, "NO_CODEGEN" if records is not None and records <= FEW else "FALLBACK")
-        told = [TaskReport.from_row(report) for report in self._run(reports)]
+        task_reports = [TaskReport.from_row(report) for report in self._run(reports)]
         levels = self._spec.program.levels
         if levels:
-            states = (ShardState.from_json(payload) for report in told for payload in report.state)
+            states = (ShardState.from_json(payload) for report in task_reports for payload in report.state)
             version = Version.of(states, levels, self._spec.layout.shards)
             self._refuse_if_done(batch)
             version.write(self._files, batch)
         if self._spec.one_host:
             PayloadFiles(Path(self._spec.scratch) / self._spec.run, batch).remove()
             forget_attempts(self._spec, batch)
-        self._tell(batch, told)
+        self._tell(batch, task_reports)
 
     def _refuse_if_done(self, batch: int) -> None:
-        """Raise VersionSettled where Spark has noted the batch as done: this driver was paused, another has done the
-        batch, and its version counts. In a folder the lock sees to it."""
+        """Raise BatchAlreadyDone if Spark has marked the batch as done: this driver was paused, another one has done
+        the batch, and its version is valid. In a folder the lock prevents that."""
         if not self._spec.state.is_folder and self._files.get(f"{COMMITS}/{batch}") is not None:
-            raise VersionSettled(
+            raise BatchAlreadyDone(
                 f"another driver works on the checkpoint {self._spec.state.url}: it has completed batch {batch} already"
             )
 
     def _plan(self, batch: int) -> BatchPlan:
-        """How the batch was cut."""
+        """The plan of the batch: its offsets, its time and its tasks."""
         spec = self._spec
         self._plan_before = BatchPlan.planned(
             self._files,
@@ -99,17 +100,18 @@ class BatchEnd:
             shards=spec.layout.shards,
             readers=spec.readers,
             plan=spec.writers[0].plan if spec.writers else 0,
-            starts_of=starts_told(spec.program),
+            starts_of=starts_in_plan(spec.program),
             before=self._plan_before,
             sources=(source.id for source in spec.program.sources),
         )
         return self._plan_before
 
     def _tell(self, batch: int, reports: list[TaskReport]) -> None:
-        """Whatever fails in `hear` costs what it was told, not the batch."""
+        """An error in `hear` loses the report, not the batch."""
         total = TaskMetrics()
         for each in reports:
             total.absorb(each.metrics)
+        count_traffic(total, self._files)
         try:
             self._hear(
                 {
@@ -140,11 +142,11 @@ def records_between(before: Sequence[str], ends: Sequence[str]) -> int | None:
 
 
 def _offsets(line: str) -> Mapping[tuple[str, str], int] | None:
-    """Those of a line of the log of a Kafka source, by topic and partition; None of another source."""
+    """The offsets in a line of the log of a Kafka source, by topic and partition; None for another source."""
     try:
-        told = json.loads(line)
-    except ValueError:  # "-", of a source that has not begun
+        parsed = json.loads(line)
+    except ValueError:  # "-" stands for a source that has not begun
         return None
-    if not isinstance(told, dict):
+    if not isinstance(parsed, dict):
         return None
-    return {(topic, number): offset for topic, partitions in told.items() for number, offset in partitions.items()}
+    return {(topic, number): offset for topic, partitions in parsed.items() for number, offset in partitions.items()}

@@ -20,8 +20,8 @@ from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.job_spec import WorkerJob
 
 TOGETHER = 32 << 20
-"""Bytes of changes of an output that are encoded at a time: enough that a statement costs little a row, and few beside
-what a task holds anyway."""
+"""The bytes of an output's changes that are encoded at a time: enough to make the statement's cost per row small, and
+little beside the other memory of a task."""
 
 
 class WriterRecords(NamedTuple):
@@ -46,7 +46,7 @@ class Egress:
         self._samples: dict[bool, list[Sample]] = {False: [], True: []}
 
     def take(self, envelope: Envelope) -> Iterator[WriterRecords]:
-        """Yield the records that can be written by now. Envelopes of one channel come in their order."""
+        """Yield the records that can be written by now. The envelopes of one channel come in their order."""
         match envelope.kind:
             case Kind.OUTPUT:
                 changes = table_of(envelope)
@@ -62,7 +62,7 @@ class Egress:
                 yield from self._late(*self._origin(envelope), table_of(envelope))
 
     def finish(self) -> Iterator[WriterRecords]:
-        """Yield the records of what was held back."""
+        """Yield the remaining records."""
         for output in list(self._gathered):
             yield from self._encoded(self._outputs[output], last=True)
 
@@ -72,8 +72,7 @@ class Egress:
         return self._samples[False] + self._samples[True]
 
     def _encoded(self, output: Output, *, last: bool) -> Iterator[WriterRecords]:
-        """The records of the net changes that are gathered; a row that cannot be written is a dead letter, and the
-        others are."""
+        """The records of the net changes so far; a row that cannot be encoded is a dead letter."""
         changes = pa.concat_tables(self._gathered.pop(output.id))
         self._size[output.id] = 0
         if not last and output.key is not None:
@@ -96,8 +95,8 @@ class Egress:
         yield from _addressed(encoded, topic, self._job.spec.writer_of[output.id])
 
     def _without_open_end(self, output: Output, changes: pa.Table) -> pa.Table:
-        """The changes without a row at their end that is taken back: the row that replaces it may be the next, and
-        then the two are one update."""
+        """The changes without a retraction at their end: the row that replaces it may come next, and then the two are
+        one update."""
         if changes[WEIGHT][-1].as_py() >= 0:
             return changes
         self._gathered[output.id] = [changes.slice(changes.num_rows - 1)]
@@ -132,12 +131,12 @@ class Egress:
             self._samples[late] += samples(records.slice(0, left), late=late)
 
     def _count_dead(self, reason: str, records: int) -> None:
-        """Count dead letters by reason, one of `dead_letters.REASONS`; the words of an operator are no label."""
+        """Count dead letters by reason, one of `dead_letters.REASONS`; the text of an operator's error is no label."""
         topic = self._job.spec.dead_letter_topic
         self._metrics.count("dead_letter_records_total", records, topic=topic, reason=reason)
 
     def _origin(self, envelope: Envelope) -> tuple[str, tuple[str, ...]]:
-        """The operator that rows are late or dead at, and the names that its input has in the query."""
+        """The operator at which rows are late or dead, and the names of its input columns in the query."""
         operator = self._job.topology.operators[envelope.address]
         return operator.name, operator.ports[envelope.port] if operator.ports else ()
 
@@ -146,7 +145,7 @@ class Egress:
 
 
 def _addressed(records: pa.Table, topic: str, writer: int) -> Iterator[WriterRecords]:
-    """Records (formats.contract.OUT) with their topic, as the writer takes them."""
+    """Records (formats.contract.OUT) with their topic, in the form that the writer takes."""
     columns = {name: records[name] for name in records.schema.names}
     columns["topic"] = pa.repeat(pa.scalar(topic, pa.string()), records.num_rows)
     schema = pa.schema([RECORDS.field(n) for n in RECORDS.names if n in columns])

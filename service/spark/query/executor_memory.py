@@ -1,4 +1,4 @@
-"""The memory of an executor, measured by the Python workers that run in it: the driver cannot look into another pod."""
+"""The memory of an executor, measured by the Python workers in it: the driver cannot see into another pod."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from service.observability.metrics.memory import EXECUTOR, memory_of, parent_of,
 from service.runtime.task_metrics import TaskMetrics
 
 EVERY = 10.0
-"""Seconds between two looks of a worker."""
+"""Seconds between two measurements of a worker."""
 
 _next_look = 0.0
 
 
 def measure_executor(metrics: TaskMetrics, scratch: str) -> None:
-    """Tell the memory of this worker's executor, if it is time to. Where the driver runs the tasks itself it knows."""
+    """Measure the memory of this worker's executor, if it is due. If the driver runs the tasks itself, it measures
+    them."""
     global _next_look
     if time.monotonic() < _next_look:
         return

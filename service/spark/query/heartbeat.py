@@ -1,10 +1,9 @@
-"""The slow tick: a stream source that makes batches run when no data comes, and tells every shard what only the driver
-knows, the partitions of each topic and which bounded sources have ended.
+"""The tick: a stream source that makes batches run when no data comes, and sends every shard what only the driver
+knows, the partitions of each topic and the bounded sources that have ended.
 
-A tick costs its batch a task. Where each batch of rows tells every shard the time, there are few while rows come,
-unless there is something new to tell.
-
-All that it says is in its offset, which Spark keeps in its log, so a replayed batch hears the same.
+A tick costs its batch a task. While rows come, each batch carries the time to every shard, so ticks are rare unless
+there is something new. Everything that a tick says is in its offset, which Spark stores in its log, so a replayed batch
+receives the same.
 """
 
 from __future__ import annotations
@@ -29,11 +28,12 @@ from service.spark.internals.failures import noted
 from service.spark.query.run_folder import RunFolder
 
 PARTITIONS_REFRESH_SECONDS = 60.0
-"""Seconds between two questions for the partitions of the topics. One that is new does not hold the watermark before it
-is known."""
+"""Seconds between two requests for the partitions of the topics. A new partition does not hold the watermark back
+before it is known."""
 
 MOST_INTERVALS = 10
-"""Intervals after which there is a tick whatever comes: batches of nothing but aborted records tell nobody the time."""
+"""The number of intervals after which a tick is due in any case: batches of nothing but aborted records carry no
+time."""
 
 SPARK_SCHEMA = (
     "shard INT, level INT, kind INT, address INT, channel STRING, sequence LONG, now LONG, watermark LONG,"
@@ -90,7 +90,7 @@ class TickReader(SimpleDataSourceStreamReader):
         ended = self._folder.ended()
         if self._folder.held():
             return iter(()), start
-        # By a clock that nobody sets: the time of the last tick may be that of a clock that was an hour ahead.
+        # By a monotonic clock: the time of the last tick may come from a clock that was an hour ahead.
         due = time.monotonic() >= self._due or ended != start["ended"]
         if not due and not self._overdue():
             return iter(()), start
@@ -110,7 +110,7 @@ class TickReader(SimpleDataSourceStreamReader):
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
         """Return one envelope to every shard of every level that hears a source."""
         channels = {int(k): tuple(v) for k, v in end["channels"].items()}
-        # The log of a checkpoint may be of a version in which nothing waited.
+        # The checkpoint's log may be from a version in which no source waited.
         tick = Tick(channels, tuple(end["ended"]), tuple(end.get("waiting", ())))
         payload = tick.to_bytes()
         rows = [
@@ -121,18 +121,18 @@ class TickReader(SimpleDataSourceStreamReader):
         return iter(rows)  # of a list: Spark copies the iterator
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Note that a batch begins, with a tick or without: Spark says so of the one before, of each source."""
+        """Note that a batch begins, with or without a tick: Spark calls this for the previous batch, on each source."""
         # A partition that is not read yet is not idle, which each tick repeats.
         if not self._always and not end.get("waiting"):
             self._due = min(time.monotonic() + self._interval / 1000, self._latest)
 
     def _overdue(self) -> bool:
-        """Whether partitions are to be asked for, though no tick is due."""
+        """Whether the partitions must be requested, though no tick is due."""
         return time.monotonic() - self._refreshed >= PARTITIONS_REFRESH_SECONDS
 
     def _known(self, before: dict[str, list[str]]) -> dict[str, list[str]]:
-        """The channels of each source; what was known stays known when Kafka does not answer, and a partition that has
-        no leader for a while is still one."""
+        """The channels of each source. If Kafka does not answer, the known ones stay; a partition without a leader
+        still counts."""
         if self._overdue():
             for source, description in self._topics.items():
                 if "channels" in description:

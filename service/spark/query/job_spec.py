@@ -57,11 +57,11 @@ class JobSpec:
 
 
 JOBS = 16
-"""How many jobs a worker keeps: those of one pipeline share the workers, and take turns."""
+"""The number of jobs that a worker keeps: the jobs of one pipeline share the workers, and take turns."""
 
 
 class WorkerJob:
-    """A shipped job in a worker: unpickled once a process, whatever the number of tasks."""
+    """A job in a worker: unpickled once per process, whatever the number of tasks."""
 
     def __init__(self, spec: JobSpec) -> None:
         self.spec = spec
@@ -74,7 +74,7 @@ class WorkerJob:
 
     @property
     def layout(self) -> Layout:
-        """How keys are spread over tasks."""
+        """The layout of the keys over the tasks."""
         return self.spec.layout
 
     @classmethod
@@ -89,7 +89,7 @@ def _unpacked(blob: bytes) -> WorkerJob:
 
 
 def packed(spec: JobSpec) -> bytes:
-    """Pickle a specification for `WorkerJob.load`; everything in it is of importable classes, so the blob is small."""
+    """Pickle a specification for `WorkerJob.load`. All its classes are importable, so the blob is small."""
     return pickle.dumps(spec, protocol=pickle.HIGHEST_PROTOCOL)
 
 
@@ -97,12 +97,13 @@ _SQL: list[Sql] = []
 
 
 MEMORY_SHARE = 0.6
-"""Part of the machine's memory that DuckDB may hold in all workers together: JVM and Kafka's client have the rest."""
+"""The share of the machine's memory that DuckDB may use in all workers together: the JVM and Kafka's client need the
+rest."""
 
 
 def worker_sql(scratch: str) -> Sql:
-    """Return the DuckDB connection of this worker process: as many run at a time as there are cores, and what is larger
-    than its share of the memory goes to a folder of its own in `scratch`."""
+    """Return the DuckDB connection of this worker process. It may use its share of the memory, one of as many as there
+    are cores, and spills to a folder of its own in `scratch`."""
     if not _SQL:
         spill = private_folder(Path(scratch)) / f"duckdb-{os.getpid()}"
         _SQL.append(Sql(int(memory() * MEMORY_SHARE / cores()), str(spill)))

@@ -1,8 +1,8 @@
-"""Payloads that travel between the tasks of one host as files, past Spark.
+"""Payloads that travel between the tasks of one host in files, not through Spark.
 
-What goes through Spark is copied about ten times: into a row, a shuffle block, a compressed one, the heap of the JVM
-that reads it, an Arrow batch and the sockets on both sides. Where all tasks run on one host, a task writes a large
-payload to a file of the run, and the envelope names the file; the task that it is addressed to maps it.
+Spark copies a payload about ten times: into a row, a shuffle block, a compressed one, the heap of the JVM that reads
+it, an Arrow batch and the sockets on both sides. If all tasks run on one host, a task writes a large payload to a file
+of the run, and the envelope names the file; the receiving task maps it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from service.spark.query.job_spec import WorkerJob
 from service.spark.query.task_batch import TaskBatch
 
 SMALLEST = 128 << 10
-"""Bytes from which on a payload goes into a file: below, a file costs more than the copies."""
+"""The size in bytes from which a payload goes into a file: for a smaller one a file costs more than the copies."""
 
 CARRIES_ROWS = frozenset((Kind.ROWS, Kind.OUTPUT, Kind.LATE, Kind.DEAD_ROWS, Kind.DEAD_RECORDS))
-"""The kinds whose readers take the payload from a file, too."""
+"""The kinds of envelopes whose payload may be in a file."""
 
 
 class PayloadFiles:
@@ -29,11 +29,8 @@ class PayloadFiles:
         self._folder = folder / "payloads" / str(batch)
 
     def outgoing(self, envelopes: Iterator[Envelope], attempt: int) -> Iterator[Envelope]:
-        """Put the large payloads of an attempt of a task into files that are its own: those of another attempt may be
-        mapped by who reads them.
-
-        Raises OSError where the disk is full.
-        """
+        """Put the large payloads of a task's attempt into files of its own: those of another attempt may be mapped by a
+        reader. Raises OSError if the disk is full."""
         number = 0
         for envelope in envelopes:
             if envelope.kind not in CARRIES_ROWS or len(envelope.payload) < SMALLEST:
@@ -47,8 +44,7 @@ class PayloadFiles:
             yield envelope._replace(payload=b"", file=str(path))
 
     def remove(self) -> None:
-        """Remove the files of a batch that is done: nobody reads them again. A task that still maps one keeps what it
-        has mapped."""
+        """Remove the files of a finished batch: no new reader comes. A task that still maps one keeps its mapping."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

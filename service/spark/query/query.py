@@ -36,14 +36,15 @@ FETCH: Mapping[str, str] = {
     # What a batch reads is there already: nothing is waited for.
     "kafka.fetch.max.wait.ms": "0",
 }
-"""Options that made Spark's Kafka source read twice as fast, and what exactly-once and patience ask for."""
+"""Options that make Spark's Kafka source read twice as fast, and those that exactly-once and unreachable brokers
+need."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """The options of one source: Java client properties, the start offsets of a first run, the cap of the first
-    batch, 0 for a source that waits; `ends` is a file of the driver that says up to which offsets batches read for now,
-    empty for as far as there are records."""
+    """The options of one source: Java client properties, the start offsets of a first run, and the record limit of the
+    first batch, 0 for a source that waits. `ends` is a file of the driver with the offsets up to which batches read for
+    now, empty for no limit."""
 
     properties: Mapping[str, str]
     starting_offsets: str
@@ -71,16 +72,19 @@ class QueryBuilder:
         topics: Mapping[int, Any],
         once: bool = False,
     ) -> StreamingQuery:
-        """Start it. `end_batch` is called with the reports of each batch, which is run when they are asked for.
-        `topics` gives, by source, topics and librdkafka properties for the tick to find partitions. With `once` it ends
-        after one batch, which is planned already."""
+        """Start the query.
+
+        `end_batch` is called with the reports of each batch; the batch runs when it reads them. `topics` gives, by
+        source, topics and librdkafka properties, with which the tick finds partitions. With `once` the query ends after
+        one batch, which is planned already.
+        """
         program = self._spec.program
         branches = [self._ingested(source) for source in program.sources]
         heard = [self._topology.levels_heard_by(s.id) for s in program.sources]
         levels = sorted({level for each in heard for level in each})
         always = any(each != levels for each in heard)
         ticks = self._ticks(tick_ms, levels, topics, always=always)
-        # Without a level nobody hears a tick, and so there is none: its source only makes batches.
+        # Without levels nothing reads a tick, so none has rows: its source only makes batches run.
         branches.append(ticks if program.levels else ticks.selectExpr("payload AS report"))
         rows = reduce(DataFrame.union, branches)
         for level in range(1, program.levels + 1):
@@ -96,7 +100,7 @@ class QueryBuilder:
         return writer.trigger(**trigger).start()
 
     def _exchanged(self, envelopes: DataFrame) -> DataFrame:
-        """Each envelope in the partition of its shard."""
+        """Each envelope in the Spark partition of its shard."""
         return envelopes.repartitionById(self._spec.layout.shards, "shard")
 
     def _ingested(self, source: Source) -> DataFrame:
@@ -105,7 +109,7 @@ class QueryBuilder:
         return rows.mapInArrow(IngestTask(self._blob, source.id), answer)
 
     def _made(self, source: Source) -> DataFrame:
-        """The numbers and times of the rows of a 'datagen' table, in one partition, the same on a replay."""
+        """The numbers and times of the rows of a 'datagen' table, in one partition, the same in a replay."""
         numbers = self._session.readStream.format("rate").option("numPartitions", "1")
         rows = numbers.option("rowsPerSecond", str(datagen.rate(source.table))).load()
         return rows.selectExpr("value AS number", "timestamp")

@@ -1,6 +1,6 @@
-"""Blocks of Kafka records as `java/tailrace/kafka` hands them over, and the columns of records that are made of them.
+"""Blocks of Kafka records as `java/tailrace/kafka` passes them on, and the columns of records that are made of them.
 
-The values of a block are in a file (`value_files`). All else of the records comes along as packed numbers and texts.
+The values of a block are in a file (`value_files`). The other fields of the records are packed numbers and texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OFFSET_BITS = 44
 `java/tailrace/kafka/KafkaReader.java`."""
 
 _NO_TIME = -(2**63)
-"""The timestamp of a record whose own is out of the range of a TIMESTAMP."""
+"""The timestamp of a record whose own is outside the range of a TIMESTAMP."""
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -30,7 +30,7 @@ def records_of(rows: pa.RecordBatch, files: ValueFiles, wanted: Sequence[str]) -
 
 
 class _Block:
-    """One row of what the JVM hands over."""
+    """One row from the JVM."""
 
     def __init__(self, rows: pa.RecordBatch, row: int) -> None:
         self._rows = rows
@@ -101,4 +101,4 @@ _OTHERS = {
     "timestamp_type": lambda block: pa.array(block.numbers("timestamp_types")),
     "headers": _headers,
 }
-"""How the other columns of a record are made of a block."""
+"""The functions that make the other columns of the records from a block."""

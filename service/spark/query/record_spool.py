@@ -23,19 +23,19 @@ class RecordSpool:
         self._sizes: list[int] = []
 
     def add(self, records: pa.RecordBatch) -> None:
-        """Write a block behind the others."""
+        """Append a block."""
         before = self._file.tell()
         with pa.ipc.new_stream(self._file, records.schema) as stream:
             stream.write_batch(records)
         self._sizes.append(self._file.tell() - before)
 
     def records(self) -> Iterator[pa.RecordBatch]:
-        """Read all blocks, of which one is in memory at a time."""
+        """Read all blocks; one is in memory at a time."""
         self._file.seek(0)
         for size in self._sizes:
             with pa.ipc.open_stream(self._file.read(size)) as stream:
                 yield stream.read_next_batch()
 
     def close(self) -> None:
-        """Give the file up."""
+        """Delete the file."""
         self._file.close()

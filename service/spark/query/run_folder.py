@@ -1,7 +1,6 @@
-"""The folder of one run of a query, whose files tell the ticks and sources what changes while it runs.
+"""The folder of one run of a query, with files from which ticks and sources learn what changes while it runs.
 
-The driver writes them, and every tick and every read looks into them. Each is replaced as a whole, so that nobody reads
-half of one.
+The driver writes them; every tick and every read looks into them. Each is replaced atomically.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _WAITING = "waiting.json"
 
 
 class RunFolder:
-    """The files of one run; `path` need not be there for those who only look."""
+    """The files of one run; `path` need not exist for readers."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,14 +40,14 @@ class RunFolder:
         return self.path / f"ends-{source}.json"
 
     def tell_ends(self, ends: Mapping[int, str]) -> None:
-        """Tell the sources up to where they read for now: Spark's JSON of offsets, by source."""
+        """Write the offsets up to which sources are read for now: Spark's JSON of offsets, by source."""
         for source, offsets in ends.items():
             path = self.ends_file(source)
             if not path.exists() or path.read_text() != offsets:
                 _replace(path, offsets)
 
     def tell_ended(self, sources: Iterable[int]) -> None:
-        """Tell the ticks, which tell every shard, which bounded sources are read to their ends."""
+        """Write which bounded sources are read to their ends. The ticks read it, and send it to every shard."""
         _replace(self.path / _ENDED, json.dumps(sorted(sources)))
 
     def ended(self) -> list[int]:
@@ -56,7 +55,7 @@ class RunFolder:
         return _listed(self.path / _ENDED)
 
     def tell_waiting(self, sources: Iterable[int]) -> None:
-        """Tell the ticks which sources are not read before tables have been."""
+        """Write which sources are not read before the tables that they wait for."""
         _replace(self.path / _WAITING, json.dumps(sorted(sources)))
 
     def waiting(self) -> list[int]:
@@ -64,15 +63,15 @@ class RunFolder:
         return _listed(self.path / _WAITING)
 
     def hold(self) -> None:
-        """Have no tick any more."""
+        """Stop all ticks."""
         (self.path / _HELD).touch()
 
     def held(self) -> bool:
-        """Return whether no tick is to come any more."""
+        """Return whether ticks are stopped."""
         return (self.path / _HELD).exists()
 
     def remove(self) -> None:
-        """Remove the folder, as its run is over."""
+        """Remove the folder at the end of its run."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 

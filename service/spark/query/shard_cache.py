@@ -1,7 +1,8 @@
-"""The shards that live on in a Python worker from one batch to the next; `shard_state` finds those that do not.
+"""The shards that a Python worker keeps from one batch to the next; `shard_state` finds all others.
 
-Spark may give a shard to another worker, or to an executor on another host. Nobody tells those that had it. So it
-is taken up again only where its manifest is the one it was left with, and forgotten when it has not run for a while.
+Spark may give a shard to another worker, or to an executor on another host, without notice to the previous one. So a
+shard is used again only if its manifest is the one with which it was left, and it is dropped when it has not run for a
+while.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The state of a shard between two batches: where a task finds it, and where it leaves it.
 
-It is in this worker (`shard_cache`), or its manifest is in the checkpoint, in the version of the batch before; blocks
+It is in this worker (`shard_cache`), or its manifest is in the checkpoint, in the version of the previous batch; blocks
 are fetched when they are read.
 """
 
@@ -18,18 +18,16 @@ from service.spark.query.job_spec import WorkerJob, worker_sql
 from service.spark.query.shard_cache import CachedShard, ShardCache
 
 _CACHES: dict[str, tuple[str, ShardCache]] = {}
-"""By pipeline, the run and its shards: those of the run before it are of no use."""
+"""By pipeline, the run and its shards: those of an earlier run are of no use."""
 
 _VERSIONS: dict[str, tuple[tuple[str, int], Version]] = {}
-"""By pipeline, the version that the tasks of a batch of a run start from: in an object store each look is two requests,
-and a worker does many tasks of a batch."""
+"""By pipeline, the version from which the tasks of a batch start: in an object store each read of it is two requests,
+and a worker runs many tasks of a batch."""
 
 
 class KeptShard:
-    """The state of the shard of one task, between what the batch before left and what this one leaves.
-
-    Where the batch before had another number of shards, it is put together from those that had some of its slots.
-    """
+    """The state of a task's shard: as the previous batch left it, then as this batch leaves it. If the previous batch
+    had another number of shards, it is combined from those that had some of its slots."""
 
     def __init__(
         self, job: WorkerJob, level: int, number: int, before: LevelState, writer: BlockWriter, cache: ShardCache
@@ -65,7 +63,7 @@ class KeptShard:
         return self._operators
 
     def close(self) -> StoredAt:
-        """Write everything that has changed; return where the manifest is."""
+        """Write everything that has changed. Return where the manifest is."""
         if self._operators is None and self._place is not None:
             return self._place
         operators = self._operators or self.take()
@@ -84,7 +82,7 @@ class KeptShard:
         return self._place
 
     def _clipped(self) -> Manifest | None:
-        """The manifest put together from those of the shards that had the slots of this one; None at the start."""
+        """The manifest combined from those of the shards that had this shard's slots; None at the start."""
         if not self._before:
             return None
         before, slots = Layout(len(self._before)), self._job.layout.slots_of(self._number)
@@ -120,7 +118,7 @@ def version_before(job: WorkerJob, files: Files, batch: int) -> Version:
 
 
 def shard_cache(job: WorkerJob) -> ShardCache:
-    """Return the shards of the run that live on in this worker."""
+    """Return the shards of the run that this worker keeps."""
     run, cache = _CACHES.get(job.spec.program.name, ("", None))
     if cache is None or run != job.spec.run:
         cache = ShardCache()

@@ -19,7 +19,7 @@ from service.spark.query.task_output import write_output
 from service.spark.query.value_files import ValueFiles
 
 _FILES = ValueFiles()
-"""Those of this worker, which does one task at a time."""
+"""The value files of this worker, which runs one task at a time."""
 
 
 class IngestTask:
@@ -30,7 +30,8 @@ class IngestTask:
         self._source = source
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Records in, envelopes out; of a plan without levels, which is done here, the report of the task."""
+        """Read records and yield envelopes; in a plan without levels, whose output is written here, yield the report of
+        the task."""
         job, at = WorkerJob.load(self._blob), TaskBatch.current()
         with REST.task(), limit_attempts(job.folder):
             envelopes = self._read(job, batches, at)

@@ -1,7 +1,7 @@
-"""A level on Spark: a `mapInArrow` behind a shuffle that brings each shard its envelopes.
+"""A level on Spark: a `mapInArrow` after a shuffle that brings each shard its envelopes.
 
-Spark keeps no state for it. A task reads where the batch before left its shard (`shard_state`), writes what changed
-into the checkpoint, and tells the driver where: only when that has noted it does it count.
+Spark stores no state for it. A task reads its shard where the previous batch left it (`shard_state`), writes the
+changes into the checkpoint, and reports their place to the driver: they are valid once the driver has stored that.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from service.plan.program import Operator
 from service.runtime.envelope import EGRESS, Envelope, Kind, blocks_of, from_batch
 from service.runtime.shard import Shard
 from service.runtime.shard_operators import ShardOperators
+from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob
 from service.spark.query.payload_files import outgoing
 from service.spark.query.resting import REST
 from service.spark.query.shard_state import KeptShard, shard_cache, version_before
+from service.spark.query.store_metrics import count_traffic
 from service.spark.query.task_batch import TaskBatch
 from service.spark.query.task_output import write_output
 
@@ -36,7 +38,8 @@ class LevelTask:
         self._level = level
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The envelopes of one shard in; those for later levels out, or of the last level the report of the task."""
+        """Read the envelopes of one shard and yield those for later levels, or at the last level the report of the
+        task."""
         job, at = WorkerJob.load(self._blob), TaskBatch.current()
         with REST.task(), limit_attempts(job.folder):
             envelopes = self._advance(job, batches, at)
@@ -81,6 +84,10 @@ class LevelTask:
 
         shard = Shard(job.topology, self._level, number, job.layout, before.clocks)
         yield from shard.advance(here, take)
-        told = ShardState(self._level, number, shard.save() if number == 0 else None, kept.close())
+        shard_state = ShardState(self._level, number, shard.save() if number == 0 else None, kept.close())
         channel = f"l{self._level:03d}/s{number:05d}/state"
-        yield Envelope(number, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, told.to_json())
+        yield Envelope(number, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, shard_state.to_json())
+        if not job.spec.state.is_folder:
+            metrics = TaskMetrics()
+            count_traffic(metrics, files)
+            yield Envelope(number, EGRESS, Kind.METRICS, self._level, channel, 1, 0, MIN_TIME, True, metrics.to_json())

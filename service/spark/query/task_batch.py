@@ -1,4 +1,4 @@
-"""The batch of a task, as Spark passes it on with the task."""
+"""The batch of a task, as Spark sends it along with the task."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import NamedTuple
 from pyspark import TaskContext
 
 NUMBER = "streaming.sql.batchId"
-"""The property of a task in which Spark says the number of the batch."""
+"""The task property in which Spark puts the number of the batch."""
 
 NOW = "tailrace.now"
-"""That in which the driver says the own time of the batch, which is the same on a replay (see `batch_end`)."""
+"""The task property in which the driver puts the time of the batch, which is the same in a replay (see `batch_end`)."""
 
 
 PLAN = "tailrace.plan"
-"""That in which the driver says how the batch was cut: a `BatchPlan`, packed, in base64."""
+"""The task property in which the driver puts the plan of the batch: a `BatchPlan`, packed, in base64."""
 
 
 class TaskBatch(NamedTuple):
-    """The `number` of the batch, its own time in milliseconds (`now`), which attempt of which task this is, and the
-    `plan` of the batch, packed. Attempts are counted from 0 again where a stage is tried again; no two have one
-    `identifier` in the life of a driver."""
+    """The `number` of the batch, its time in milliseconds (`now`), the task and its attempt, and the `plan` of the
+    batch, packed. Attempts count from 0 again if a stage is repeated; an `identifier` is unique in the life of a
+    driver."""
 
     number: int
     now: int
@@ -32,15 +32,15 @@ class TaskBatch(NamedTuple):
 
     @classmethod
     def current(cls) -> TaskBatch:
-        """Return that of the task that runs in this process now."""
+        """Return the batch of the task that runs in this process now."""
         context = TaskContext.get()
         assert context is not None
-        told = context.getLocalProperty
+        local_property = context.getLocalProperty
         return cls(
-            int(told(NUMBER) or 0),
-            int(told(NOW) or 0),
+            int(local_property(NUMBER) or 0),
+            int(local_property(NOW) or 0),
             context.taskAttemptId(),
             context.partitionId(),
             context.attemptNumber(),
-            b64decode(told(PLAN) or ""),
+            b64decode(local_property(PLAN) or ""),
         )

@@ -1,7 +1,7 @@
 """The output of a program in a task of the last level, or of level 0 if there is no other: written and committed here.
 
-Spark hears of it only what the driver needs: one small row a task, with its figures and where its state is. Exactly
-once rests on the markers, not on Spark: whichever attempt of a task comes to its end, the batch is committed once.
+Spark gets only what the driver needs: one small row a task, with its metrics and the place of its state. Exactly-once
+relies on the markers, not on Spark: whichever attempt of a task finishes, the batch is committed once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SPARK_REPORTS = "report BINARY"
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """The report of one task to the driver: its metrics, lines for 'print' tables, samples of what went its own way,
-    and where the state is that came with its rows (JSON of `ShardState`)."""
+    """The report of one task to the driver: its metrics, lines for 'print' tables, samples of dead letters and late
+    rows, and the place of the state that came with its rows (JSON of `ShardState`)."""
 
     metrics: bytes
     lines: tuple[str, ...]
@@ -52,11 +52,11 @@ class TaskReport:
 
 
 def write_output(job: WorkerJob, envelopes: Iterable[Envelope], at: TaskBatch) -> TaskReport | None:
-    """Write all envelopes of a task in one transaction a Kafka cluster; None where there are none.
+    """Write all envelopes of a task in one transaction per Kafka cluster. Return None if there are none.
 
-    They are taken as they come: those of one channel are in their order. The first task of a plan without levels leaves
-    its marker even so: where its range holds nothing but control records, and the others read rows of which none is
-    written, nothing else would record the batch.
+    The envelopes are read as they come: those of one channel are in their order. The first task of a plan without
+    levels writes its marker even without rows: if its range holds nothing but control records, and the other tasks
+    write none of their rows, nothing else would record the batch.
     """
     incoming = iter(envelopes)
     first = next(incoming, None)
@@ -64,14 +64,14 @@ def write_output(job: WorkerJob, envelopes: Iterable[Envelope], at: TaskBatch) -
     if first is None and (levels or not readers or at.task > 0):
         return None
     metrics = TaskMetrics()
-    # The task has the same rows in a replay, or else is of one Kafka partition.
+    # A task has the same rows in a replay, or it reads a single Kafka partition.
     partition = at.task if first is None or levels or readers else crc32(first.channel.encode())
     egress = Egress(job, worker_sql(job.spec.scratch), metrics)
     planned = at.now if first is None else first.now
     ranges: list[bytes] = []
     state: list[bytes] = []
     again = at.attempt > 0 or at.number == job.spec.replayed
-    # The first task always leaves its marker: a checkpoint that is an older copy learns how far the job is.
+    # The first task always writes its marker, from which an older copy of the checkpoint learns how far the job is.
     only = is_first_attempt(job, at) and at.task > 0
     redone = job.spec.redone is not None and partition not in job.spec.redone  # the batch was done without
     with TaskTransactions(job, partition, at.number, metrics, again=again, held=HELD) as transactions:
@@ -96,7 +96,7 @@ def write_output(job: WorkerJob, envelopes: Iterable[Envelope], at: TaskBatch) -
 
 
 def _plan(at: TaskBatch, mark: bytes) -> bytes:
-    """How the batch was cut, with the digest of what this task read: for a checkpoint that is an older copy."""
+    """The plan of the batch, with the digest of what this task read: for an older copy of the checkpoint."""
     plan = BatchPlan.from_bytes(at.plan)
     assert plan is not None
     return replace(plan, digest=mark.hex()).to_bytes()

@@ -34,14 +34,13 @@ from service.spark.query.job_spec import WorkerJob
 from service.spark.query.record_spool import RecordSpool
 
 HELD = 64 << 20
-"""Bytes of records that a task holds back in memory in all."""
+"""The most bytes of records that a task keeps in memory."""
 
 
 class TaskTransactions:
-    """Those of the task that writes as `partition` of the job's output. Leaving the `with` block early aborts them.
-
-    `again` says that an attempt of this task may have been there before; `held` is how many bytes stay in memory.
-    """
+    """The transactions of the task that writes as `partition` of the job's output. Leaving the `with` block early
+    aborts them. `again` says that an earlier attempt of this task may have run; `held` is the most bytes kept in
+    memory."""
 
     def __init__(
         self, job: WorkerJob, partition: int, batch: int, metrics: TaskMetrics, *, again: bool, held: int
@@ -74,10 +73,10 @@ class TaskTransactions:
             self._size = 0
 
     def commit(self, digest: bytes, plan: bytes, *, may_skip: bool) -> None:
-        """Commit what was written of the source rows of `digest`, and the packed `plan` of the batch. A transaction
-        without records still says that its batch is done, unless that `may_skip`."""
+        """Commit the output of the source rows of `digest`, with the packed `plan` of the batch. A transaction without
+        records still records that its batch is done, unless it `may_skip`."""
         with self._metrics.timed("write"):
-            # Dead letters come last: those that are there for what a sink did not take must not be committed without.
+            # Dead letters come last: those with what a sink refused must not be committed without the sink's rows.
             for number in sorted(range(len(self._job.spec.writers)), key=lambda n: n == self._job.spec.side_writer):
                 records = self._held.pop(number, [])
                 spooled = self._spooled.get(number)
@@ -114,7 +113,7 @@ class TaskTransactions:
                 self._expired.touch()
 
     def _set_aside(self, number: int, records: Sequence[pa.RecordBatch]) -> None:
-        """Have records of a writer elsewhere than in memory until the batch is computed."""
+        """Keep the records of a writer outside memory until the batch is computed."""
         if number not in self._spooled and number not in self._dropped:
             if self._client(number, None).is_committed():
                 self._dropped.add(number)
@@ -125,7 +124,7 @@ class TaskTransactions:
                 self._spooled[number].add(block)
 
     def _transaction(self, number: int, digest: bytes | None) -> _Transaction:
-        """That of a writer, which begins now if it has not; `digest` where it is known already."""
+        """The transaction of a writer, begun if necessary; `digest` if it is known already."""
         if number not in self._open:
             self._open[number] = _Transaction(self._client(number, digest))
             self._open[number].begin()
@@ -144,19 +143,20 @@ class TaskTransactions:
 
     @property
     def _expired(self) -> Path:
-        """Is there once a transaction of the query was open for too long, in this run and on this host."""
+        """The file that says that a transaction of the query was open for too long, in this run and on this host."""
         return self._job.folder / f"{crc32(self._job.spec.program.name.encode()):08x}.expired"
 
     @property
     def _aborts(self) -> Path:
-        """Beside the folder of this run: a query that is started again after a failure still hears of it."""
+        """The file of aborts, beside the folder of this run: a query that is restarted after a failure still reads
+        it."""
         name = crc32(self._job.spec.program.name.encode())
         return Path(self._job.spec.scratch) / f"{name:08x}.aborts"
 
 
 @contextmanager
 def _sent_by(number: int) -> Iterator[None]:
-    """Have an error of records that are too large say which writer has sent them."""
+    """Add to an error of too large records the writer that has sent them."""
     try:
         yield
     except MessageTooLarge as error:
@@ -165,12 +165,12 @@ def _sent_by(number: int) -> Iterator[None]:
 
 
 class _Transaction:
-    """One that has begun, or was found to be committed by an earlier attempt."""
+    """A transaction that has begun, or that an earlier attempt has committed."""
 
     def __init__(self, client: TransactionClient) -> None:
         self._client = client
         self.writes = False
-        """False where the batch is committed already."""
+        """Whether records must be written: false if the batch is committed already."""
 
     def begin(self) -> None:
         self.writes = self._client.begin()
@@ -181,7 +181,7 @@ class _Transaction:
                 self._client.send(block)
 
     def commit(self, digest: bytes, plan: bytes) -> str:
-        """How that ended: `writer.report.Outcome`."""
+        """Commit, and return the outcome: `writer.report.Outcome`."""
         return self._client.commit(digest, plan).outcome
 
     def abort(self) -> None:

@@ -1,8 +1,9 @@
-"""Files through which the JVM hands the values of Kafka records over to this worker, which maps them.
+"""Files through which the JVM passes the values of Kafka records to this worker, which maps them.
 
-A file holds the values of one block of records. As soon as nothing here refers to them any more, the file says so, and
-the JVM fills it with another block. It waits for that while the worker computes, and for nothing while the worker waits
-for records itself or hands rows on: each would wait for the other. As in `java/tailrace/kafka/ValueFile.java`.
+A file holds the values of one block of records. As soon as nothing here refers to them, the file says so, and the JVM
+fills it with another block. The JVM waits for a free file while the worker computes; while the worker waits for records
+itself or yields rows, the JVM waits for none, or each would wait for the other. As in
+`java/tailrace/kafka/ValueFile.java`.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ _HEADER = 4096
 """Bytes before the first value."""
 
 _FREED = 0
-"""Where the header has the number of the block that is needed no more."""
+"""The place in the header with the number of the block that is no longer needed."""
 
 _COMPUTING = 8
-"""Where it has the number of the block of a worker that computes."""
+"""The place in the header with the number of the block that the worker is computing."""
 
 T = TypeVar("T")
 
 
 class _Mapped(NamedTuple):
-    """A file as it was mapped: its header, which is written, and all of it."""
+    """A mapped file: its header, which is written to, and the whole file."""
 
     header: mmap.mmap
     values: mmap.mmap
@@ -41,20 +42,22 @@ class _Mapped(NamedTuple):
 
 
 class ValueFiles:
-    """The files of values that this process has mapped. They are few: a task that runs has two or three."""
+    """The value files that this process has mapped. They are few: a running task has two or three."""
 
     def __init__(self) -> None:
         self._mapped: dict[str, _Mapped] = {}
         self._held: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Begin with a task: let go of files that are there no more."""
+        """Begin a task: unmap files that no longer exist."""
         for path in [path for path in self._mapped if not os.path.exists(path)]:
             del self._mapped[path]
 
     def values(self, path: str, number: int, size: int) -> pa.Buffer:
-        """Return the values of block `number`, of `size` bytes, which lie one behind the other. The file is given back
-        when nothing refers to them any more. Raises OSError where it is gone."""
+        """Return the values of block `number`, of `size` bytes, one after another.
+
+        The file is returned to the JVM when nothing refers to them any more. Raises OSError if it no longer exists.
+        """
         mapped = self._mapped.get(path)
         if mapped is None or _HEADER + size > len(mapped.values):
             mapped = self._mapped[path] = _map(Path(path))
@@ -64,15 +67,15 @@ class ValueFiles:
         return pa.py_buffer(values)
 
     def computing(self, blocks: Iterable[T]) -> Iterator[T]:
-        """Pass on blocks of records: until the next one is asked for, this worker computes."""
+        """Pass on blocks of records: until the next one is requested, this worker computes."""
         for block in blocks:
             self._note(computing=True)
             yield block
-            del block  # it would be held while the next one is waited for
+            del block  # it would be held while waiting for the next one
             self._note(computing=False)
 
     def handing_on(self, rows: Iterable[T]) -> Iterator[T]:
-        """Pass on rows that leave: until more of them are asked for, this worker does not compute."""
+        """Pass on rows that leave: until the next ones are requested, this worker does not compute."""
         for each in rows:
             self._note(computing=False)
             yield each

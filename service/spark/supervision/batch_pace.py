@@ -13,16 +13,16 @@ from service.spark.supervision.batch_sizing import BatchSizing, MemoryBound
 from service.spark.supervision.checkpoint import Checkpoint
 
 SENT_TO_TASK = 64 << 20
-"""Bytes of rows that a task of a level gets in a batch, about: wide rows are as fast as without this bound, and take a
-sixth less memory (`docs/design/measurements.md`)."""
+"""The bytes of rows that a task of a level gets in a batch, about: wide rows are as fast as without this bound, and
+take a sixth less memory (`docs/design/measurements.md`)."""
 
 REPORTS_KEPT = 50
-"""Batches of which Spark keeps its reports."""
+"""The number of batches whose reports Spark keeps."""
 
 
 class BatchPace:
-    """The pace of one job. `record` is how many bytes of a batch each record of its largest table stands for: at first
-    the number given, then what was measured."""
+    """The batch sizes of one job. `record` is the bytes of a batch per record of its largest table: at first the given
+    number, then the measured one."""
 
     def __init__(self, record: float) -> None:
         self.record = record
@@ -40,13 +40,13 @@ class BatchPace:
 
     @property
     def rows(self) -> int:
-        """The most records that the next batch takes of a table, once the query has begun."""
+        """The most records of a table in the next batch, once the query has begun."""
         assert self._sizing is not None
         return self._sizing.rows
 
-    def hear(self, told: Mapping[str, Any]) -> None:
-        """Note what a batch has counted: the bytes that it read, and those sent to the level that was sent most."""
-        counts = [(*parsed(name), n) for name, n in told["metrics"]["counts"].items()]
+    def hear(self, report: Mapping[str, Any]) -> None:
+        """Note the counts of a batch: the bytes that it read, and those sent to the level that received most."""
+        counts = [(*parsed(name), n) for name, n in report["metrics"]["counts"].items()]
         read = sum(n for name, _, n in counts if name == "input_bytes_total")
         sent = max((n for name, _, n in counts if name == "exchanged_bytes_total"), default=0.0)
         records: dict[str, float] = defaultdict(float)
@@ -54,17 +54,17 @@ class BatchPace:
             if name == "input_records_total":
                 records[labels["source"]] += n
         newest = sorted(self._records)[1 - REPORTS_KEPT :]
-        self._records = {batch: self._records[batch] for batch in newest} | {told["batch"]: records}
+        self._records = {batch: self._records[batch] for batch in newest} | {report["batch"]: records}
         # Of a batch that Spark never reports, having been done before, it is forgotten with the next.
-        self._bytes = {told["batch"]: (read, sent)}
+        self._bytes = {report["batch"]: (read, sent)}
 
     def records_of(self, batch: int) -> Mapping[str, float]:
-        """Return the records that a batch has read, by table; nothing of one that was not heard of."""
+        """Return the number of records that a batch has read, by table; empty for a batch without a report."""
         return self._records.get(batch, {})
 
     def fit(self, batch: int, records: int, seconds: float) -> bool:
-        """Fit the next batches to one that took `records` of the table that gave most, and `seconds`. Return whether
-        the number of records is another now."""
+        """Fit the next batches to one that took `records` of the largest table, and `seconds`. Return whether the
+        number of records has changed."""
         size, sent = self._bytes.pop(batch, (0.0, 0.0))
         if self._sizing is None:
             return False

@@ -14,33 +14,35 @@ from __future__ import annotations
 from typing import NamedTuple
 
 FIRST_ROWS = 200_000
-"""Of the first batch after a start, which mostly warms the JVM up: its results should not wait for a million rows."""
+"""The records of the first batch after a start, which mostly warms the JVM up: its results should not wait for a
+million rows."""
 
 LEAST_ROWS = 50_000
-"""Rows of a batch that no fan-out makes fewer: the price of a batch would be most of it. What does not fit is cut."""
+"""The least records of a batch, however much its rows fan out: for fewer, the fixed cost of the batch would be most of
+it. A batch that does not fit into memory is halved further."""
 
 GROWTH = 4.0
 SHRINKAGE = 0.5
-"""The most that one batch changes the number: a single batch may have been slow for a reason of its own."""
+"""The largest factors by which one batch changes the number: a single batch may be slow for a reason of its own."""
 
 PRICE = 0.4
 """Seconds of a batch that do not depend on its rows, as they are where batches are long enough for this to matter."""
 
 LIMITED = 0.5
-"""Part of the number that a batch must have taken to tell something of it; less was all there was."""
+"""The part of the number that a batch must have read to be measured; a smaller one has read all that there was."""
 
 
 PATIENCE = 8
-"""Batches after which a number that fitted into memory may be doubled."""
+"""The number of batches after which a number that fitted into memory may be doubled."""
 
 SMALLER = 0.5
-"""How far the size of records is believed to fall with one batch: at once it only rises."""
+"""The part of a fall in the size of records that is believed after one batch; a rise is believed at once."""
 
 
 class MemoryBound(NamedTuple):
-    """The room of memory: `total` bytes in a batch, of which each record of the largest table stands for `record`
-    (0 = not known yet), and `sent` bytes that go to one level, of which it stands for `share`; 0 = any number. Batch
-    `failed_batch` did not fit, and was to take `rows` of a table then; -1 = none."""
+    """The memory for records: `total` bytes in a batch, and `sent` bytes that go to one level (0 = any number). A
+    record of the largest table stands for `record` bytes of the batch (0 = not known yet), and for `share` bytes of
+    what is sent. Batch `failed_batch` did not fit (-1 = none); its limit was `rows` records of a table."""
 
     total: int
     record: float = 0.0
@@ -50,11 +52,11 @@ class MemoryBound(NamedTuple):
     share: float = 0.0
 
     def measured(self, record: float, share: float = 0.0) -> MemoryBound:
-        """After a batch whose records were so large, and of each of which `share` bytes went to one level."""
+        """Note the size of a batch's records, and the `share` bytes of each that went to one level."""
         return self._replace(record=_risen(self.record, record), share=_risen(self.share, share))
 
     def most(self, batch: int) -> float:
-        """Return how many records of a table `batch` may take."""
+        """Return the most records of a table in `batch`."""
         by_size = max(1, self.total // self.record) if self.record else float("inf")
         if self.sent and self.share:
             by_size = min(by_size, max(LEAST_ROWS, self.sent // self.share))
@@ -64,13 +66,13 @@ class MemoryBound(NamedTuple):
 
 
 def _risen(known: float, seen: float) -> float:
-    """A size that rises at once, and falls little by little."""
+    """The new value of a size that rises at once, and falls gradually."""
     return max(seen, known + (seen - known) * SMALLER)
 
 
 class BatchSizing:
-    """The number of records, at most `most`, with which a batch takes about `seconds`, and no more than memory has room
-    for; `next_batch` is the first that is planned."""
+    """The number of records, at most `most`, with which a batch takes about `seconds` and fits into memory;
+    `next_batch` is the first that is planned."""
 
     def __init__(self, most: int, seconds: float, bound: MemoryBound | None = None, next_batch: int = 0) -> None:
         self._most = most
@@ -82,14 +84,14 @@ class BatchSizing:
         self.rows = self._fitted(next_batch)
 
     def measured(self, record: float, share: float = 0.0) -> None:
-        """Note how large the records of a batch were: its bytes for each record of its largest table, and the `share`
-        of each in what was sent to the level that was sent most."""
+        """Note the size of a batch's records: its bytes per record of its largest table, and the `share` of each in
+        what was sent to the level that received most."""
         if self._bound is not None:
             self._bound = self._bound.measured(record, share)
 
     def batch(self, records: int, seconds: float, number: int = 0) -> bool:
-        """Batch `number` took `records` of the table that gave most, and `seconds`. Whether the number of records is
-        another now."""
+        """Note that batch `number` took `records` of the largest table, and `seconds`. Return whether the number of
+        records has changed."""
         before = self.rows
         self._pace(records, seconds)
         self.rows = self._fitted(number + 1)
@@ -109,5 +111,5 @@ class BatchSizing:
 
 
 def _of_rows(seconds: float) -> float:
-    """The part of a batch's time that its rows take; of a batch that is short itself, half."""
+    """The part of a batch's time that its rows take; at least half of a short batch."""
     return max(seconds - PRICE, seconds / 2)

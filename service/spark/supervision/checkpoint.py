@@ -1,5 +1,5 @@
 """What the driver keeps in a checkpoint beside Spark's own files: an id, the ends of bounded sources, and what the
-query means that its state belongs to."""
+query means whose state it is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from service.runtime.shard_operators import StateMismatch
 from service.spark.internals.jvm import hadoop_configuration, java
 
 NEW = ".new"
-"""Ends the name of a file that is about to replace another."""
+"""The end of the name of a file that is about to replace another."""
 
 
 class Checkpoint:
@@ -37,17 +37,17 @@ class Checkpoint:
 
     @cached_property
     def _files(self) -> Any:
-        """The file system; an object store may refuse us now or later, so it is asked when it is needed."""
+        """The file system. It is opened when it is needed, since an object store may refuse us at any time."""
         return self._path.getFileSystem(self._hadoop)
 
     def agree(self, now: Meaning) -> Upgrade | None:
-        """Return what happens to the state under the query that means `now`, None where it is the query that the
-        checkpoint has. Raises StateMismatch where it cannot go on."""
+        """Return what happens to the state under the query that means `now`, None if the checkpoint has this query.
+        Raises StateMismatch if it cannot continue."""
         return upgrade_of(self.read(QUERY), now, self.begun(), self.url)
 
     def take(self, now: Meaning, files: Files) -> None:
-        """From now on the checkpoint, whose files these are, is that of the query that means `now`, and its log has the
-        form that this query needs."""
+        """Make the checkpoint with these files that of the query that means `now`, and rewrite its log for that query's
+        sources."""
         known = self.read(QUERY)
         change = None if known is None else change_of_log(files, known, now)
         self.write(QUERY, remembered(now, change))
@@ -55,11 +55,11 @@ class Checkpoint:
             change.put(files)
 
     def taken(self) -> bool:
-        """Return whether the checkpoint is that of a query, told in the format of today."""
+        """Return whether the checkpoint holds a query in the current format."""
         return in_format_of_today(self.read(QUERY))
 
     def last_planned(self) -> int:
-        """Return the last batch that was planned, -1 if there is none: a run does it again, or not."""
+        """Return the last planned batch, -1 if there is none: a run may have to repeat it."""
         return self._last("offsets")
 
     def begun(self) -> int | None:
@@ -68,8 +68,10 @@ class Checkpoint:
         return planned if planned > self._last("commits") else None
 
     def client_settings(self) -> dict[str, str]:
-        """Return Spark's settings for the client of the store that the checkpoint is in, as far as others need it
-        too. Raises StateMismatch for a store that tasks cannot reach."""
+        """Return Spark's settings for the client of the checkpoint's store, as far as Python tasks need them.
+
+        Raises StateMismatch for a store that tasks cannot reach.
+        """
         scheme = urlparse(self.url).scheme
         if scheme not in SCHEMES:
             raise StateMismatch(
@@ -79,12 +81,12 @@ class Checkpoint:
         if scheme in ("", "file"):
             return {}
         prefix = f"fs.{scheme}."
-        told = self._hadoop.getPropsWithPrefix(prefix)
-        return {prefix + name: str(told[name]) for name in told if name.startswith("bucket.") or name in NEEDED}
+        settings = self._hadoop.getPropsWithPrefix(prefix)
+        return {prefix + name: str(settings[name]) for name in settings if name.startswith("bucket.") or name in NEEDED}
 
     def shards(self, wanted: int) -> int:
-        """Return how many tasks the levels of the next batch run in, which is `wanted` unless that batch has begun:
-        some of its tasks may have written their rows, and the others must have the rest of them."""
+        """Return the number of tasks of each level in the next batch. This is `wanted`, unless that batch has begun:
+        some of its tasks may have written their rows, and the others must write the rest."""
         known = self.read("shards")
         if known is not None and self.begun() is not None:
             return int(known)
@@ -93,8 +95,8 @@ class Checkpoint:
         return wanted
 
     def readers(self, wanted: int) -> int:
-        """Return how many tasks read each source in the next batch of a plan without levels, where each of them writes
-        what it reads: `wanted`, unless that batch has begun. 0 = a task for each Kafka partition."""
+        """Return the number of tasks that read each source in the next batch of a plan without levels, whose tasks
+        write what they read. This is `wanted`, unless that batch has begun. 0 = a task for each Kafka partition."""
         known = self.read("readers")
         if self.begun() is not None:
             return int(known or 0)
@@ -103,7 +105,7 @@ class Checkpoint:
         return wanted
 
     def last_done(self) -> int:
-        """Return the last batch that is done, -1 if there is none."""
+        """Return the last finished batch, -1 if there is none."""
         return self._last("commits")
 
     def _last(self, log: str) -> int:
@@ -115,7 +117,8 @@ class Checkpoint:
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def identifier(self) -> str:
-        """Return a random id, made with the checkpoint: output belongs to it, so a new checkpoint writes all again."""
+        """Return a random id, made with the checkpoint. Output belongs to it, so a new checkpoint writes everything
+        again."""
         known = self.read("id")
         if known is None:
             known = uuid.uuid4().hex[:16]
@@ -137,13 +140,14 @@ class Checkpoint:
         written = self._bytes(self._file(name))
         if written is not None:
             return json.loads(written)
-        # A process that dies while it replaces the file leaves the new one, whole; one that dies earlier, a part of it.
+        # A process that is killed while it replaces the file leaves the new one, whole; one that is killed earlier, a
+        # part of it.
         with suppress(ValueError):
             return json.loads(self._bytes(self._file(name + NEW)) or b"null")
         return None
 
     def write(self, name: str, value: Any) -> None:
-        """Replace a small file. Whenever the process dies, `read` finds the old value or the new one."""
+        """Replace a small file. If the process is killed, `read` finds the old value or the new one."""
         temporary = self._file(name + NEW)
         stream = self._files.create(temporary, True)
         try:

@@ -14,7 +14,7 @@ from service.spark.internals.jvm import java
 from service.spark.supervision.executors import DRIVER
 
 EVERY = 10.0
-"""Seconds between two looks."""
+"""Seconds between two measurements."""
 
 
 class DriverMetrics:
@@ -29,7 +29,7 @@ class DriverMetrics:
         self._due = 0.0
 
     def look(self) -> None:
-        """Look, if it is time to."""
+        """Measure, if it is due."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + EVERY

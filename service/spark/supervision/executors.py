@@ -12,7 +12,7 @@ from service.spark.driver.cluster_mode import is_local
 from service.spark.internals.jvm import active_executors
 
 EVERY = 2.0
-"""Seconds between two looks."""
+"""Seconds between two counts."""
 
 DRIVER = "driver"
 """The name that Spark gives the driver among its executors."""
@@ -35,7 +35,7 @@ class Executors:
         self._due = 0.0
 
     def look(self) -> None:
-        """Look, if it is time to."""
+        """Count the executors, if it is due."""
         if self._local or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + EVERY
@@ -46,12 +46,13 @@ class Executors:
                 self._metrics.forget("memory_bytes", executor=labels["executor"])
 
     def _connected(self) -> dict[str, str]:
-        """The names of executors that tasks can be given to, and their hosts as Spark writes them."""
+        """The names of executors that can run tasks, and their hosts as Spark writes them."""
         active = active_executors(self._session)
         return {name: at.rpartition(":")[0] for name, at in active.items() if name != DRIVER and at}
 
     def _asked_for(self) -> int:
-        """One, the driver itself, with a local master; what a 'local-cluster' names; else what the settings ask for."""
+        """The number of executors: one, the driver itself, with a local master; the number in a 'local-cluster'; else
+        the setting."""
         if self._local:
             return 1
         if cluster := local_cluster(self._master):

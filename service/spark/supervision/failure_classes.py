@@ -1,4 +1,4 @@
-"""The reaction to a failure, by the classes of its errors and never by their words."""
+"""The reaction to a failure, by the classes of its errors and never by their text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNREACHABLE = tuple(
         "BrokerNotAvailable",
     )
 )
-"""Exceptions of Kafka's Java client whose reason is a broker that does not answer."""
+"""Exceptions of Kafka's Java client that mean that a broker does not answer."""
 
 REFUSED = tuple(
     f"{_KAFKA}{name}Exception"
@@ -38,13 +38,13 @@ REFUSED = tuple(
         "TransactionalIdAuthorization",
     )
 )
-"""Exceptions of Kafka's Java client after which only other passwords or rights help. The classes below the first of
-each kind are listed too: where Spark has kept only the text of an exception, those above it are not known."""
+"""Exceptions of Kafka's Java client that only other passwords or rights resolve. Their subclasses are listed too: where
+Spark has kept only the text of an exception, its superclasses are not known."""
 
 
 def is_patient(failure: SparkFailure) -> bool:
-    """Return whether Kafka, a schema registry or a database cannot be reached: that is waited out for as long as it
-    takes. A time-out of anything else is a failure like others."""
+    """Return whether Kafka, a schema registry or a database cannot be reached: the job waits for it without a limit.
+    Any other time-out is a failure like others."""
     return failure.raised(KafkaUnreachable, RegistryUnreachable, DatabaseUnreachable) or failure.thrown(*UNREACHABLE)
 
 
@@ -54,8 +54,8 @@ def is_misconfigured(failure: SparkFailure) -> bool:
 
 
 def is_of_memory(failure: SparkFailure) -> bool:
-    """Return whether a smaller batch may help: for want of memory, or where a worker or an executor ended, which mostly
-    is for that."""
+    """Return whether a smaller batch may help: after an out-of-memory error, or if a worker or an executor ended,
+    mostly for want of memory."""
     return (
         failure.raised(MemoryError, duckdb.OutOfMemoryException)
         or failure.thrown("java.lang.OutOfMemoryError")

@@ -1,4 +1,4 @@
-"""Makes of a deployment and its checkpoint what is shipped to the workers."""
+"""Makes the specification that is sent to the workers from a deployment and its checkpoint."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Terms:
 def job_spec(
     deployment: Deployment, checkpoint: Checkpoint, terms: Terms, state: CheckpointAddress, run: Path
 ) -> JobSpec:
-    """Return what is shipped; `run` is the folder of the run. Raises KafkaConfigError where an output would be written
+    """Return the specification; `run` is the folder of the run. Raises KafkaConfigError if an output would be written
     in other transactions than before."""
     d = deployment
     agree_on_writers(checkpoint, d.writers, {output.id: output.table.name for output in d.program.outputs})
@@ -44,7 +44,7 @@ def job_spec(
     side = side_bytes(d, terms.rooms)
 
     def room(output: Output) -> RecordLimit | None:
-        """That of a record of an output that goes to Kafka."""
+        """Return the record limit of an output that goes to Kafka."""
         number = d.writers.of_output.get(output.id)
         return None if number is None else terms.rooms[f"{number}/{output.table.connector.topics[0]}"]
 

@@ -1,4 +1,4 @@
-"""All jobs of a pipeline in one Spark session: started together, watched, started again when a batch fails."""
+"""All jobs of a pipeline in one Spark session: started together, watched, restarted when a batch fails."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from service.spark.supervision.failure_classes import is_misconfigured, is_of_me
 from service.spark.supervision.runner import JobRunner
 
 PHASE_EVERY = 2.0
-"""Seconds between two looks at what a batch is doing."""
+"""Seconds between two checks of a batch's phase."""
 
-SETTLED = 0.1
-"""Seconds after which the status of a query that was held tells whether it plans a batch: between two of its steps it
-reports neither."""
+STATUS_DELAY = 0.1
+"""Seconds after which the status of a held query shows whether it plans a batch: between two of its steps it shows
+neither."""
 
 NO_JVM = (Py4JError, ConnectionError)
 """Exceptions raised by calls into a JVM that has exited."""
@@ -101,8 +101,9 @@ class Jobs:
         self._executors = Executors(self._session, observer)
 
     def look(self) -> int | None:
-        """Look at every query once, start those that wait. The exit code when nothing is left to do, else None."""
-        with suppress(*NO_JVM):  # of a JVM that is gone, the queries tell
+        """Check every query once, and start those that wait. Return the exit code when nothing is left to do, else
+        None."""
+        with suppress(*NO_JVM):  # that the JVM has ended shows in the queries
             self._driver_metrics.look()
             self._executors.look()
         for job in self._watched:
@@ -124,13 +125,14 @@ class Jobs:
         return next((code for code in (FAILED, WRONG) if code in codes), OK)
 
     def close(self, grace: float) -> None:
-        """Stop: a running batch may finish within `grace` seconds; what is cut short is done again next time."""
+        """Stop all jobs: a running batch may finish within `grace` seconds; an interrupted one is repeated by the next
+        start."""
         deadline = time.monotonic() + grace
         for job in self._watched:
             job.ends.close()
         for job in self._watched:
             for step in (partial(self._let_finish, job, deadline), partial(self._note, job), job.runner.stop):
-                with suppress(*NO_JVM):  # whatever fails of one job, the others are still to be stopped
+                with suppress(*NO_JVM):  # whatever fails in one job, the others must be stopped
                     step()
         for job in self._watched:
             job.read.close()  # after the last batch, so that its offsets are committed, too
@@ -182,35 +184,37 @@ class Jobs:
         job.waiting = waiting
 
     def _begin(self, job: _Watched) -> None:
-        """Before the first start in this process: what other processes have left."""
+        """Before the first start in this process: handle what earlier processes have left."""
         if job.begun:
             return
         job.runner.open()
         job.begun = True
+        clock = job.runner.start_clock()
+        self._observer.start_clock(job.name, clock.ahead, clock.doubt, clock.hint)
         if job.runner.begun_in_vain():
-            self._cut_anew(job)
+            self._replan(job)
         for source, topic, records in job.runner.skipped_by_topic():
             self._observer.skipped(job.name, source, topic, records)
 
-    def _cut_anew(self, job: _Watched) -> bool:
-        """Plan the planned batch again, smaller; return whether that was possible."""
+    def _replan(self, job: _Watched) -> bool:
+        """Replan the planned batch, smaller. Return whether that was possible."""
         try:
-            cut = job.runner.cut_anew()
+            cut = job.runner.replan()
         except (PlanKept, KafkaFailure) as error:
             self._observer.kept_plan(job.name, str(error))
             return False
-        self._observer.cut_anew(job.name, cut.number, cut.before, cut.rows)
+        self._observer.replanned(job.name, cut.number, cut.before, cut.rows)
         return True
 
     def _let_finish(self, job: _Watched, deadline: float) -> None:
-        """Wait for the end of the batch that is planned, and have no other planned behind it: another query may go on
-        with the checkpoint then. Where a source cannot be held, the next batch has not got far by then."""
+        """Wait for the end of the planned batch, and keep others from being planned: then another query may continue
+        with the checkpoint. If a source cannot be held, the next batch has hardly begun by then."""
         last = job.runner.last_batch()
         held = job.runner.hold()
         if held:
-            time.sleep(SETTLED)
+            time.sleep(STATUS_DELAY)
             while job.runner.active() and time.monotonic() < deadline and job.runner.planning():
-                time.sleep(0.02)  # the ends of its topics may be long in coming
+                time.sleep(0.02)  # the ends of its topics may take long to arrive
         while job.runner.active() and time.monotonic() < deadline:
             with suppress(Py4JJavaError):  # a store that does not answer now may do so at the next look
                 if not (
@@ -230,18 +234,18 @@ class Jobs:
             job.runner.sweep()
 
     def _failed(self, job: _Watched, error: Exception) -> None:
-        """Note a failure, and start the job again or give it up where there is no point in another try."""
+        """Note a failure, and restart the job, or give it up if another attempt cannot help."""
         failure = failure_of(error)
         cause = error
         if not failure.raised(*FINAL) and not self._jvm_gone(error) and (jumped := job.runner.clock_jumped()):
-            # A broker refuses records of a time to come: the clock may be the cause of any failure.
+            # A broker refuses records from the future, so the clock may be the cause of any failure.
             cause, failure = jumped, failure_of(jumped)
         said = summary(cause)
-        with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
+        with suppress(*NO_JVM):  # the end of the JVM is noticed at the next check
             job.runner.stop()
         patient = is_patient(failure)
         untimely = failure.raised(ClockJumped)
-        smaller = is_of_memory(failure) and not self._jvm_gone(error) and self._cut_anew(job)
+        smaller = is_of_memory(failure) and not self._jvm_gone(error) and self._replan(job)
         learned = self._learned(job, failure)
         job.failures += 0 if patient or untimely or smaller or learned else 1
         if failure.raised(*FINAL) or job.failures > self._settings.retry.attempts:
@@ -260,11 +264,11 @@ class Jobs:
             self._observer.failed(job.name, said, job.failures, wait, full(error))
 
     def _learned(self, job: _Watched, failure: SparkFailure) -> bool:
-        """Whether it was learned from the failure what a topic takes: the next attempt has a chance then, and
-        their number is bounded."""
+        """Whether the failure has shown a limit of a topic: then the next attempt may succeed, and the number of such
+        attempts is bounded."""
         if not failure.raised(MessageTooLarge):
             return False
-        learned = job.runner.learn(failure.told or {})
+        learned = job.runner.learn(failure.for_driver or {})
         for topic, size in learned.items():
             self._observer.learned(job.name, topic, size)
         return bool(learned)
@@ -278,12 +282,12 @@ class Jobs:
         return process.poll() is not None
 
     def _hear(self, name: str) -> Any:
-        return lambda told: self._observer.heard(name, told)
+        return lambda report: self._observer.heard(name, report)
 
 
 def summary(error: Exception) -> str:
-    """Return what a person needs of a failure: of one that Spark reports the exception and where it was raised, without
-    the frames of Spark and without its plan."""
+    """Return what a person needs to know of a failure. Of one that Spark reports these are the exception and where it
+    was raised, without the frames of Spark and without its plan."""
     if isinstance(error, KafkaFailure | StateMismatch):
         return str(error)
     text = without_notes(str(error))
@@ -293,8 +297,8 @@ def summary(error: Exception) -> str:
     lines = body.splitlines()
     if lines and lines[0].startswith("An error occurred while calling"):  # py4j's words for an exception of the JVM
         thrown = [line for line in lines[1:] if line.startswith((": ", "Caused by: "))]
-        told = dict.fromkeys(line.partition(": ")[2] for line in thrown[:1] + thrown[-1:])
-        return "\n  caused by: ".join(told) or lines[0]
+        causes = dict.fromkeys(line.partition(": ")[2] for line in thrown[:1] + thrown[-1:])
+        return "\n  caused by: ".join(causes) or lines[0]
     raised = [i for i, line in enumerate(lines) if line and not line.startswith((" ", "\t")) and i > 0]
     if not raised or "Traceback" not in body:
         return lines[0] if lines else text
@@ -304,5 +308,6 @@ def summary(error: Exception) -> str:
 
 
 def full(error: Exception) -> str:
-    """Return all that is known of a failure, but for Spark's plan: it holds what was shipped to the workers."""
+    """Return all that is known of a failure except Spark's plan, which contains the specification sent to the
+    workers."""
     return f"{type(error).__name__}: {without_notes(str(error)).partition('=== Streaming Query ===')[0].rstrip()}"

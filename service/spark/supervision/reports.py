@@ -1,7 +1,7 @@
 """Spark's reports of finished batches, each read once.
 
-A report is made into JSON in the JVM, with all figures of the state store, and parsed here: some milliseconds. PySpark
-does so at every look, with `recentProgress` for all of the last fifty batches.
+The JVM writes a report as JSON, with all figures of the state store, and it is parsed here: some milliseconds.
+PySpark's `recentProgress` does so at every call for all of the last fifty batches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Reports:
         self._last: Report = {}
 
     def last_batch(self) -> int:
-        """Return the last batch that is done, -1 if there is none."""
+        """Return the last finished batch, -1 if there is none."""
         progress = self._query.lastProgress()
         return -1 if progress is None else int(progress.batchId())
 
@@ -61,6 +61,6 @@ def _read(progress: Any) -> Report:
 
 
 def end_offsets(report: Report) -> list[Any]:
-    """Return where the batch of a report ends in each source, in the order of the query; the last one is the tick."""
-    told = (source["endOffset"] for source in report["sources"])
-    return [json.loads(each) if isinstance(each, str) else each for each in told]
+    """Return the end of a report's batch in each source, in the order of the query; the last one is the tick."""
+    offsets = (source["endOffset"] for source in report["sources"])
+    return [json.loads(each) if isinstance(each, str) else each for each in offsets]

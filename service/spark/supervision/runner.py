@@ -1,4 +1,4 @@
-"""One job on Spark from its checkpoint to its end: what is shipped to the workers, the query, its progress."""
+"""One job on Spark from its checkpoint to its end: the specification for the workers, the query, its progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from service.deployment.matched_topics import MatchedTopics, agree_on_topics
 from service.deployment.record_limits import Refusals, Rooms, agree_on_rooms, limits_now
 from service.deployment.replanning import Cut, Replanning, skipped_by_topic
 from service.deployment.rolling_forward import RollForward, note_ends, roll_forward
-from service.deployment.upgrading import meaning_of, settled
+from service.deployment.start_clock import StartClock, start_clock
+from service.deployment.upgrading import meaning_of, recovered_query
 from service.deployment.writers import agree_on_writers
 from service.host.clock import ClockJumped, believed_time
 from service.kafka.errors import KafkaFailure
@@ -45,14 +46,14 @@ from service.spark.supervision.running_query import RunningQuery
 from service.spark.supervision.source_ends import SourceEnds
 from service.spark.supervision.source_reads import source_options, topics_of_ticks
 
-Told = Mapping[str, Any]
+BatchReport = Mapping[str, Any]
 
 LOOK_EVERY, LOOK_IN_STORE_EVERY = 0.02, 0.5
-"""Seconds between two looks at the log of batches. Of an object store each is two lists of a folder, which are paid for
-and may take a tenth of a second."""
+"""Seconds between two reads of the log of batches. In an object store each is two listings of a folder, which cost
+money and may take a tenth of a second."""
 
-SETTLED = 0.2
-"""Seconds after which the status of a query that was held tells whether it plans a batch."""
+STATUS_DELAY = 0.2
+"""Seconds after which the status of a held query shows whether it plans a batch."""
 
 
 class JobRunner:
@@ -63,7 +64,7 @@ class JobRunner:
         session: SparkSession,
         deployment: Deployment,
         scratch: Path,
-        hear: Callable[[Told], None],
+        hear: Callable[[BatchReport], None],
     ) -> None:
         self._session = session
         self._deployment = self._agreed = deployment
@@ -94,18 +95,18 @@ class JobRunner:
 
     @property
     def program(self) -> Program:
-        """The program, with the ids of sources that the checkpoint knows once the runner is open."""
+        """The program, with the source ids of the checkpoint once the runner is open."""
         return self._deployment.program
 
     def open(self) -> None:
-        """Find the checkpoint as whoever has taken it over last has left it. To be called before all else."""
+        """Open the checkpoint in the state in which the last takeover has left it. Must be called first."""
         self._client = self._checkpoint.client_settings()
-        before = meaning_of(settled(self._state().open()))
+        before = meaning_of(recovered_query(self._state().open()))
         if before is not None:
             self._deployment = self._agreed = self._deployment.going_on(before)
 
     def start(self) -> None:
-        """Start the query, or start it again after a failure."""
+        """Start the query, or restart it after a failure."""
         self._held = False
         self._client = self._checkpoint.client_settings()
         once = self._plan_missing()
@@ -132,7 +133,7 @@ class JobRunner:
         terms = Terms(layout=layout, readers=self._readers, limits=limits, rooms=self._rooms, redone=self._redone)
         spec = job_spec(a, self._checkpoint, terms, self._state(), self._folder.path)
         self._batch_end = BatchEnd(spec, self._heard)
-        # Last of all that may refuse: until then the checkpoint is that of the query before.
+        # The last step that may refuse: until then the checkpoint is that of the previous query.
         self._take_checkpoint(a.program)
         options = source_options(a, starts, self._reads(), self._folder)
         query = QueryBuilder(self._session, spec, options).start(
@@ -146,7 +147,7 @@ class JobRunner:
         self._query = RunningQuery.of(self._session, query)
 
     def _take_checkpoint(self, program: Program) -> None:
-        """From now on the checkpoint is that of `program`."""
+        """Make the checkpoint that of `program`."""
         changed = self.upgrade is not None and self.upgrade is not self._taken
         if changed or not self._checkpoint.taken():
             self._checkpoint.take(program.meaning, self._state().open())
@@ -156,16 +157,14 @@ class JobRunner:
             self._checkpoint.write(OPERATORS, operators)
 
     def finished(self) -> bool:
-        """Look at the progress. Return whether every source has ended and the last batch is done.
-
-        Raises what failed.
-        """
+        """Check the progress. Return whether every source has ended and the last batch is done. Raises the error of a
+        failed query."""
         running = self._query
         assert running is not None
         failure = running.query.exception()
         if failure is not None:
             ours = self._batch_end.failure if self._batch_end is not None else None
-            raise ours or failure  # of ours, Spark has kept the text alone
+            raise ours or failure  # of an error of ours, Spark has kept only the text
         if self._redone is not None:
             self._go_on_when_redone(running)
             return False
@@ -173,7 +172,7 @@ class JobRunner:
         progress = running.reports.last()
         if progress is None:
             return False
-        # The batch that had begun with another number of tasks or other bounds of records is done.
+        # The batch that had begun with another number of tasks or other record limits is done.
         as_begun = self._shards, self._readers, self._rooms
         wanted = self._wanted.shards, self._wanted_readers, self._wanted_rooms
         if as_begun != wanted:
@@ -185,38 +184,37 @@ class JobRunner:
             return self._at_its_ends(self._deployment.ends, progress)
         if self._ends.note(progress):
             self._folder.tell_ended(self._ends.ended)
-        return self._ends.all_told(progress)
+        return self._ends.all_ends_processed(progress)
 
     def _at_its_ends(self, ends: MovingEnds, progress: Report) -> bool:
-        """Whether all is read up to ends that move no more, and no batch has begun behind that: it might write."""
+        """Whether everything is read up to final ends, and no later batch has begun, which might write."""
         if self._held_at is None:
             sources = zip(self._deployment.program.sources, end_offsets(progress), strict=False)
             if ends.final({source.id: offsets or {} for source, offsets in sources}):
                 self.hold()
                 self._held_at = time.monotonic()
             return False
-        # The status of a query tells a moment later whether it plans a batch.
-        settled = time.monotonic() - self._held_at > SETTLED and not self.planning()
-        return settled and not self.batch_begun()
+        # The status shows with a delay whether the query plans a batch.
+        decided = time.monotonic() - self._held_at > STATUS_DELAY and not self.planning()
+        return decided and not self.batch_begun()
 
     def _tell_ends(self) -> None:
         if self._deployment.ends is not None:
             self._folder.tell_ends(self._deployment.ends.now())
 
     def missing(self) -> tuple[int, int] | None:
-        """Return the first and the last of the batches that the checkpoint lacks, as an older copy does, and that are
-        done again; None where it is the newest."""
+        """Return the first and the last of the batches that an older copy of the checkpoint lacks, and that are
+        repeated; None if the checkpoint is the newest."""
         return None if self._rolling is None else (self._rolling.missing.first, self._rolling.missing.last)
 
     def _plan_missing(self) -> bool:
-        """Plan the next batch that the checkpoint lacks. Return whether that is to be done alone, as others are behind
-        it."""
+        """Plan the next batch that the checkpoint lacks. Return whether it must run alone, since others follow it."""
         deployment = self._deployment
         if not self._looked:
-            settled(self._state().open())  # of a take that failed in this process
-            # A query that is refused changes nothing.
+            recovered_query(self._state().open())  # of a takeover that failed in this process
+            # A query that is refused must change nothing.
             upgrade = self._checkpoint.agree(deployment.program.meaning)
-            agree_on_kafka(self._checkpoint, deployment.kafka)  # markers of another topic would say nothing
+            agree_on_kafka(self._checkpoint, deployment.kafka)  # markers of another topic would be meaningless
             self._rolling = roll_forward(deployment, self._state().open(), self._checkpoint)
             if upgrade is not None and upgrade.other_sources:
                 self._take_sources(upgrade)
@@ -229,8 +227,8 @@ class JobRunner:
         return True
 
     def _take_sources(self, upgrade: Upgrade) -> None:
-        """Take the checkpoint over for a query with other sources: all that follows needs the log in their order. So
-        what may refuse the query is asked before."""
+        """Take the checkpoint over for a query with other sources. All later steps need the log in their order, so
+        every check that may refuse the query comes first."""
         d = self._deployment
         if self._rolling is not None:
             raise StateMismatch(
@@ -243,33 +241,33 @@ class JobRunner:
         self._taken = upgrade
 
     def _begun(self) -> set[int]:
-        """The sources of which a batch was planned in this checkpoint."""
+        """The sources for which a batch was planned in this checkpoint."""
         files = self._state().open()
         planned = last(files, OFFSETS)
         stops = ends(files, planned) if planned >= 0 else []
         return {s.id for s, stop in zip(self._deployment.program.sources, stops, strict=False) if stop is not None}
 
     def _go_on_when_redone(self, query: RunningQuery) -> None:
-        """When the one batch is done, and its report was read, start the next."""
+        """Start the next batch when the repeated one is done, and its report was read."""
         if query.active():
             return
         if not self._reported:
             self._reported = True
             return
-        self._query = None  # but the run goes on: its writers and its shards are those of the next
+        self._query = None  # but the run continues: the next batch uses its writers and its shards
         self.start()
 
     def waiting(self) -> Mapping[str, tuple[str, ...]]:
-        """Return, by table that is not read yet, the tables that are to be read before it."""
+        """Return the tables that are not read yet, each with the tables that it waits for."""
         return self._awaited.names
 
     def _reads(self) -> Mapping[int, int]:
-        """How many records of each source the next batch may take."""
+        """The most records of each source in the next batch."""
         rows, waiting = 0 if self._held else self._pace.rows, self._awaited.waiting
         return {source: 0 if source in waiting else rows for source in self._deployment.source_addresses}
 
     def _go_on_when_read(self, progress: Report) -> None:
-        """Have those read that have waited for tables which the last batch has read to where they ended."""
+        """Release the sources whose awaited tables the last batch has read to their fixed offsets."""
         before = self._awaited.waiting
         if not before:
             return
@@ -281,7 +279,7 @@ class JobRunner:
             limit_reads(self._session, self._query.query, self._reads())
 
     def added_topics(self) -> Mapping[str, tuple[str, ...]]:
-        """Return, by table, the topics that this start has added to those that the checkpoint knew."""
+        """Return the topics that this start has added to those of the checkpoint, by table."""
         return self._topics.added
 
     def new_progress(self, after: int | None) -> list[Report]:
@@ -289,11 +287,11 @@ class JobRunner:
         return [] if self._query is None else self._query.reports.since(after)
 
     def records_of(self, batch: int) -> Mapping[str, float]:
-        """Return how many records the tasks of a batch of this process have read, by table; nothing of others."""
+        """Return how many records the tasks of a batch have read, by table; empty for a batch of another process."""
         return self._pace.records_of(batch)
 
     def sweep(self) -> None:
-        """Have the checkpoint swept, now and then."""
+        """Sweep the checkpoint, if it is due."""
         self._sweeper.batch_done(self.last_batch())
 
     def _sweep_state(self, batch: int) -> None:
@@ -306,44 +304,44 @@ class JobRunner:
             note_ends(self._deployment, self._state().open(), newest)
 
     def keep_pace(self, batch: int, records: int, seconds: float) -> None:
-        """Fit the next batches to one that took `records` of the table that gave most, and `seconds`."""
+        """Fit the next batches to one that took `records` of the largest table, and `seconds`."""
         if self._query is not None and self._pace.fit(batch, records, seconds) and not self._held:
             limit_reads(self._session, self._query.query, self._reads())
 
     def learn(self, refused: Mapping[str, Sequence[int]]) -> Mapping[str, int]:
-        """Learn what topics take from what they have refused, for the next start. Return the topics of which something
-        was learned, with the bytes that no record or batch of records has from then on."""
+        """Note the limits of topics from their refusals, for the next start. Return the topics with a new limit, and
+        the bytes that their records or batches of records stay below from now on."""
         return self._refusals.learn(self._agreed, self._rooms, refused)
 
-    def cut_anew(self) -> Cut:
-        """Give up the batch that is planned, and plan it again with half of its records; the query is stopped.
-        Raises PlanKept where it has to stay as it is, KafkaFailure."""
+    def replan(self) -> Cut:
+        """Replan the planned batch with half of its records; the query is stopped. Raises PlanKept if it must stay as
+        it is, KafkaFailure."""
         return self._replanning().cut()
 
     def begun_in_vain(self) -> bool:
-        """Note that this process is about to begin the batch that is planned. Return whether others have, before, and
-        none has ended it."""
+        """Note that this process is about to begin the planned batch. Return whether others have done so before, and
+        none has finished it."""
         return self._replanning().begun_in_vain()
 
     def skipped_by_topic(self) -> list[tuple[str, str, int]]:
-        """Return tables, topics, and how many of their records were skipped since the checkpoint was made."""
+        """Return the tables, their topics, and the number of records skipped since the checkpoint was made."""
         return skipped_by_topic(self._checkpoint)
 
     def _replanning(self) -> Replanning:
         self._client = self._checkpoint.client_settings()
         return Replanning(self._deployment, self._state().open(), self._checkpoint)
 
-    def _heard(self, told: Told) -> None:
-        self._pace.hear(told)
-        self._hear(told)
+    def _heard(self, report: BatchReport) -> None:
+        self._pace.hear(report)
+        self._hear(report)
 
     def in_batch(self) -> bool:
-        """Return whether a batch is being computed now."""
+        """Return whether a batch is being computed."""
         return self._query is not None and self._query.in_batch()
 
     def hold(self) -> bool:
-        """Have no more batches planned until the next start: no table gives records, and no tick comes. Return whether
-        every source can be held."""
+        """Plan no more batches until the next start: no table yields records, and no tick comes. Return whether every
+        source can be held."""
         program = self._deployment.program
         if self._query is None or not self._query.active():
             return False
@@ -355,15 +353,19 @@ class JobRunner:
         return True
 
     def clock_jumped(self) -> ClockJumped | None:
-        """Return what is wrong with the clock of this machine, None where nothing is."""
+        """Return what is wrong with this machine's clock, None if nothing is."""
         try:
             believed_time(RunFolder.clock(self._scratch))
         except ClockJumped as jumped:
             return jumped
         return None
 
+    def start_clock(self) -> StartClock:
+        """Return what the checkpoint and the topics say of the clock of this machine."""
+        return start_clock(self._deployment, self._state().open(), time.time())
+
     def planning(self) -> bool:
-        """Return whether a batch may be planned now from ends that were asked for before the sources were held."""
+        """Return whether a batch may be planned now from ends that were read before the sources were held."""
         return self._query is not None and self._query.planning()
 
     def batch_begun(self) -> bool:
@@ -376,8 +378,8 @@ class JobRunner:
         return LOOK_EVERY if urlparse(self._checkpoint.url).scheme in ("", "file") else LOOK_IN_STORE_EVERY
 
     def phase(self) -> Hashable | None:
-        """Return what the running batch is doing and how many of its tasks are done, None between batches: a batch that
-        stays the same is stuck."""
+        """Return the phase of the running batch and the number of its finished tasks, None between batches: a batch
+        that does not change is stuck."""
         return None if self._query is None else self._query.phase()
 
     def active(self) -> bool:
@@ -385,11 +387,11 @@ class JobRunner:
         return self._query is not None and self._query.active()
 
     def last_batch(self) -> int:
-        """Return the last batch that is done, -1 if there is none."""
+        """Return the last finished batch, -1 if there is none."""
         return -1 if self._query is None else self._query.reports.last_batch()
 
     def stop(self) -> None:
-        """Stop the query; a batch that is cut short is done again by the next start."""
+        """Stop the query; an interrupted batch is repeated by the next start."""
         if self._query is not None:
             self._query.query.stop()
             self._query = None

@@ -1,4 +1,4 @@
-"""A running query: what Spark reports of it, its batches and their tasks."""
+"""A running query as Spark reports it: its status, its batches and their tasks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from service.spark.supervision.reports import Reports
 
 PLANNING = ("Getting offsets from ", "Writing offsets to log")
-"""How the status of a query begins while it plans a batch: it asks each source for its end, and writes these down."""
+"""The status of a query while it plans a batch begins with one of these: it asks each source for its end, and writes
+the ends down."""
 
 
 class RunningQuery:
@@ -31,7 +32,7 @@ class RunningQuery:
         return self.query.isActive
 
     def in_batch(self) -> bool:
-        """Return whether a batch is being computed now."""
+        """Return whether a batch is being computed."""
         return bool(self.query.status["isTriggerActive"])
 
     def planning(self) -> bool:
@@ -39,7 +40,7 @@ class RunningQuery:
         return str(self.query.status["message"]).startswith(PLANNING)
 
     def phase(self) -> Hashable | None:
-        """Return what the running batch is doing and how many of its tasks are done, None between batches."""
+        """Return the phase of the running batch and the number of its finished tasks, None between batches."""
         status = self.query.status
         if not status["isTriggerActive"]:
             return None

@@ -1,4 +1,4 @@
-"""The bounded sources of a job that are read to their ends, by the reports of its batches."""
+"""The bounded sources of a job that are read to their ends, according to the reports of its batches."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class SourceEnds:
         self.ended: frozenset[int] = frozenset()
 
     def note(self, report: Report) -> bool:
-        """Note what a batch has read. Return whether a source has ended with it."""
+        """Note the end of a batch. Return whether a source has ended with it."""
         found = set(self.ended)
         for source, offsets in zip(self._sources, end_offsets(report), strict=False):
             if source.id not in self._bounded or source.id in self.ended:
                 continue
-            if source.table.connector.kind == "datagen":  # told in seconds
+            if source.table.connector.kind == "datagen":  # its offsets are seconds
                 offsets = {source.table.name: {"0": int(offsets or 0) * datagen.rate(source.table)}}
             if offsets and reached(source.id, self._limits, offsets):
                 found.add(source.id)
         before, self.ended = self.ended, frozenset(found)
         return self.ended != before
 
-    def all_told(self, report: Report) -> bool:
-        """Return whether the tick that says of every source that it has ended is part of a finished batch."""
+    def all_ends_processed(self, report: Report) -> bool:
+        """Return whether a finished batch includes the tick that reports the end of every source."""
         tick = end_offsets(report)[len(self._sources)]
         wanted = {source.id for source in self._sources}
         return bool(wanted) and tick is not None and set(tick.get("ended", ())) >= wanted

@@ -14,8 +14,8 @@ from service.spark.query.run_folder import RunFolder
 def source_options(
     deployment: Deployment, starts: Mapping[int, str], rows: Mapping[int, int], folder: RunFolder
 ) -> Mapping[int, SourceOptions]:
-    """Return the options of the sources in `starts`, which says where each begins; `rows` are the records that a batch
-    takes of each, and in `folder` are the ends that move."""
+    """Return the options of the sources in `starts`, which holds where each begins. `rows` are the records of each in a
+    batch, and `folder` has the ends that still move."""
     return {
         source: SourceOptions(
             properties=deployment.source_addresses[source].java,
@@ -28,7 +28,7 @@ def source_options(
 
 
 def topics_of_ticks(deployment: Deployment) -> Mapping[int, Mapping[str, Any]]:
-    """Return where a tick finds the channels of each source (`TickSource`)."""
+    """Return, by source, where a tick finds its channels (`TickSource`)."""
     addresses = deployment.source_addresses
     return {
         source.id: {"kafka": addresses[source.id].librdkafka, "topics": source.table.connector.topics}

@@ -40,11 +40,11 @@ def chained(name: str, operands: Sequence[Expression], context: Context) -> Expr
         return balanced(operands, join)
     totals = _totals(name, [o.type for o in operands], context)
     last = totals[-1]
-    settled = totals.index(last) + 1
+    stable = totals.index(last) + 1
     total = operands[0]
-    for operand in operands[1:settled]:
+    for operand in operands[1:stable]:
         total = join(total, operand)
-    rest = operands[settled:]
+    rest = operands[stable:]
     if not rest or not all(_fits(operand.type, last) for operand in rest):
         for operand in rest:
             total = join(total, operand)

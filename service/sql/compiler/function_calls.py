@@ -38,6 +38,10 @@ ELSEWHERE: Mapping[str, str] = {
     "TO_CHAR": "DATE_FORMAT(time, 'yyyy-MM-dd'), or CAST(number AS STRING)",
     **dict.fromkeys(("STR_TO_DATE", "PARSE_TIMESTAMP"), "TO_TIMESTAMP(text, 'yyyy-MM-dd')"),
     "DATE": "CAST(time AS DATE)",
+    **dict.fromkeys(
+        ("BITAND", "BIT_GET", "GETBIT"), "MOD(number / 4, 2) for its third bit; there are no operators on bits"
+    ),
+    **dict.fromkeys(("BITOR", "BITXOR", "BITNOT"), "arithmetic: there are no operators on bits"),
     "SYSDATE": "CURRENT_TIMESTAMP",
     "IIF": "IF(condition, a, b)",
     "UCASE": "UPPER(text)",

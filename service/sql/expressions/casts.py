@@ -61,10 +61,10 @@ def cast(
         )
     name = "TRY_CAST" if try_ else "CAST"
     text = f"TRY({template})" if try_ and template != "{0}" else template
-    told = ("whole",) if implicit and _has_length(to) else ()
+    constants = ("whole",) if implicit and _has_length(to) else ()
     version = _VERSIONS.get((type(source), type(to)), 1)
     versions = ((name, version),) if version > 1 else ()
-    return shared(Call(name, (expression,), to, text, constants=told, versions=versions))
+    return shared(Call(name, (expression,), to, text, constants=constants, versions=versions))
 
 
 _VERSIONS: Mapping[tuple[type[DataType], type[DataType]], int] = {}

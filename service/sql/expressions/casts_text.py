@@ -112,20 +112,31 @@ def _rowed(fields: tuple[DataType, ...], zone: str) -> str | None:
     return f"CASE WHEN {{0}} IS NOT NULL THEN '(' || {inner} || ')' END"
 
 
+_REFUSED = "'\"' || {0} || '\"'"
+"""A text in quotation marks, which no cast takes: its error says which text it was."""
+
+
+def matched(pattern: str, group: int = 0) -> str:
+    """Return DuckDB text of what `pattern`, which matches no empty text, finds in {0}; where it finds nothing, of a
+    text that cannot be cast."""
+    return f"coalesce(nullif(regexp_extract({{0}}, '{pattern}', {group}), ''), {_REFUSED})"
+
+
 def to_boolean() -> str:
     """Return text as BOOLEAN; what is neither yes nor no fails."""
     text = "lower(trim({0}))"
     known = f"CASE WHEN {text} IN {_TRUE} THEN TRUE WHEN {text} IN {_FALSE} THEN FALSE"
     # The cast of a text that is no boolean is what raises.
-    return known + " ELSE CAST('?' || {0} AS BOOLEAN) END"
+    return known + f" ELSE CAST({_REFUSED} AS BOOLEAN) END"
 
 
 def to_number(to: DataType) -> str:
     """Return text as a number. Blanks around it are ignored; a whole number may have a fraction, which is cut off."""
-    target = types.duckdb(to)
-    if is_integer(to):
-        return rf"CAST(regexp_extract({{0}}, '^\s*([+-]?[0-9]+)(?:\.[0-9]*)?\s*$', 1) AS {target})"
     number = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-    if isinstance(to, Decimal):
-        return rf"CAST(regexp_extract({{0}}, '^\s*({number})[dDfF]?\s*$', 1) AS {target})"
-    return rf"CAST(regexp_extract({{0}}, '^\s*({number}|[+-]?NaN|[+-]?Infinity)[dDfF]?\s*$', 1) AS {target})"
+    if is_integer(to):
+        written = r"^\s*([+-]?[0-9]+)(?:\.[0-9]*)?\s*$"
+    elif isinstance(to, Decimal):
+        written = rf"^\s*({number})[dDfF]?\s*$"
+    else:
+        written = rf"^\s*({number}|[+-]?NaN|[+-]?Infinity)[dDfF]?\s*$"
+    return f"CAST({matched(written, 1)} AS {types.duckdb(to)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from service.plan import types
 from service.plan.types import DataType, Time, Timestamp, TimestampLtz
+from service.sql.expressions.casts_text import matched
 from service.sql.expressions.type_rules import is_text
 from service.sql.expressions.zones import instant, wall_clock
 
@@ -74,7 +75,7 @@ def _parsed(to: DataType, zone: str) -> str | None:
         case types.DATE:
             return _date_of_text()
         case Time(precision):
-            value = f"CAST(regexp_extract({{0}}, '{_braced(_TIME)}') AS TIME)"
+            value = f"CAST({matched(_braced(_TIME))} AS TIME)"
             return value if precision == 6 else _time_of(truncated(f"(DATE '1970-01-01' + {value})", precision))
         case Timestamp(precision):
             return truncated(moment_of_text(), precision)
@@ -86,7 +87,7 @@ def _parsed(to: DataType, zone: str) -> str | None:
 def _date_of_text() -> str:
     """Text as Flink reads a DATE: day and month may be missing, what follows a blank is passed over."""
     year, month = r"^\s*[0-9]{{1,4}}\s*$", r"^\s*[0-9]{{1,4}}-[0-9]{{1,2}}\s*$"
-    whole = f"CAST(regexp_extract({{0}}, '{_braced(_DATE)}', 1) AS DATE)"
+    whole = f"CAST({matched(_braced(_DATE), 1)} AS DATE)"
     return (
         f"CASE WHEN regexp_matches({{0}}, '{year}') THEN CAST(trim({{0}}) || '-01-01' AS DATE)"
         f" WHEN regexp_matches({{0}}, '{month}') THEN CAST(trim({{0}}) || '-01' AS DATE) ELSE {whole} END"
@@ -95,7 +96,7 @@ def _date_of_text() -> str:
 
 def moment_of_text() -> str:
     """Return text as Flink reads a TIMESTAMP: a date, or a date and a time after one blank."""
-    return f"CAST(regexp_extract({{0}}, '{_braced(_MOMENT)}') AS TIMESTAMP)"
+    return f"CAST({matched(_braced(_MOMENT))} AS TIMESTAMP)"
 
 
 def _braced(pattern: str) -> str:

@@ -128,12 +128,29 @@ def typed(name: str, text: str) -> Literal:
         raise SqlError(f"{shown} is not a valid {name}", hint=f"write {name} '{form}'") from None
 
 
+MOST_YEARS = 10_000
+"""The longest interval: a TIMESTAMP ends with the year 9999, and the milliseconds of ten times as many years are added
+up without an overflow."""
+
+
 def interval_value(node: exp.Expr) -> tuple[types.Interval, int]:
     """Return the type and the length, in months or in milliseconds, of INTERVAL '...' UNIT [TO UNIT]."""
+    type_, value = _interval(node)
+    if abs(value) > MOST_YEARS * (12 if type_.months else _YEAR):
+        raise SqlError(
+            "the interval is too long", detail=f"the longest is {MOST_YEARS:,} years: times end with 9999", at=node
+        )
+    return type_, value
+
+
+_YEAR = 365 * MILLISECONDS["DAY"] + MILLISECONDS["DAY"] // 4
+
+
+def _interval(node: exp.Expr) -> tuple[types.Interval, int]:
     if isinstance(node, exp.Paren):
-        return interval_value(node.this)
+        return _interval(node.this)
     if isinstance(node, exp.Neg):
-        type_, value = interval_value(node.this)
+        type_, value = _interval(node.this)
         return type_, -value
     if not isinstance(node, exp.Interval):
         raise SqlError("an interval is expected here", hint="write INTERVAL '5' SECOND, for example", at=node)

@@ -217,8 +217,8 @@ def _typeof(name: str, arguments: Arguments, context: Context) -> Expression:
     """The type of an expression, as text."""
     type_ = arguments[0].type
     nullability = " NOT NULL" if is_constant(arguments[0]) and type_ != NULL else ""
-    told = flink(type_) + nullability
-    return Call(name, (), STRING, template_text(told), constants=(told,))
+    type_text = flink(type_) + nullability
+    return Call(name, (), STRING, template_text(type_text), constants=(type_text,))
 
 
 COLLECTIONS: Table = {

@@ -100,8 +100,8 @@ def json_object(form: Form) -> Expression:
             pair = f"coalesce({pair}, {members[key]})"
         members[key] = pair
     parts = [members[key] for key in sorted(members, key=_java_order)]
-    told = (*keys, "ABSENT" if absent else "NULL")
-    return Call(form.name, tuple(values), STRING, _enclosed("{{", parts, "}}"), constants=told)
+    constants = (*keys, "ABSENT" if absent else "NULL")
+    return Call(form.name, tuple(values), STRING, _enclosed("{{", parts, "}}"), constants=constants)
 
 
 def json_array(form: Form) -> Expression:
@@ -110,8 +110,8 @@ def json_array(form: Form) -> Expression:
     absent = _absent(form, "ABSENT")
     texts = [written_as_json(v, f"{{{i}}}") for i, v in enumerate(values)]
     parts = texts if absent else [f"coalesce({t}, 'null')" for t in texts]
-    told = ("ABSENT" if absent else "NULL",)
-    return Call(form.name, values, STRING, _enclosed("[", parts, "]"), constants=told)
+    constants = ("ABSENT" if absent else "NULL",)
+    return Call(form.name, values, STRING, _enclosed("[", parts, "]"), constants=constants)
 
 
 def _enclosed(start: str, parts: list[str], end: str) -> str:

@@ -11,6 +11,7 @@ from service.sql.options.connector_options import CONNECTORS, FLINK_CONNECTORS
 from service.sql.options.format_options import FORMAT_OPTIONS
 from service.sql.options.format_reader import FORMAT_KEYS, FormatReader, prefix_of
 from service.sql.options.given import GivenOptions
+from service.sql.options.kafka_properties import note_unknown
 from service.sql.options.lookup_reader import read_lookup
 from service.sql.parse.statements import Option
 
@@ -77,6 +78,7 @@ class _Reader:
         read = FormatReader(self.options).format
         formats = {key: given for key in FORMAT_KEYS if key in self.known and (given := read(key))}
         self._check_names()
+        note_unknown(self.options)
         values = {
             key: self.options.read(self.given[key], known) for key, known in self.known.items() if key in self.given
         }

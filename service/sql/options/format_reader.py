@@ -38,26 +38,26 @@ class FormatReader:
             k[len(prefix) :]: o for k, o in self._given.items() if k.startswith(prefix) and k[len(prefix) :] in known
         }
         read = {name: self._options.read(each, known[name]) for name, each in own.items()}
-        told = {OLDER_NAMES.get(n, n): each.value for n, each in own.items() if not known[n].ignored}
+        settings = {OLDER_NAMES.get(n, n): each.value for n, each in own.items() if not known[n].ignored}
         if option.value == "protobuf":
             self._check_schema(prefix, own, option)
             if "descriptor-set" in own:
-                told["descriptor-set"] = read["descriptor-set"] or ""
+                settings["descriptor-set"] = read["descriptor-set"] or ""
         if any(read[name] is None for name in ("schema", "descriptor-set") if name in own):
             return None  # nothing more can be said of the table's columns
         if option.value == "protobuf-confluent" and "message-name" in own and "schema" not in own:
             self._options.missing(f"{prefix}schema", f"'{prefix}message-name' names one of its messages")
         with_registry = TRAITS[option.value].with_registry
         if with_registry:
-            self._check_registry(prefix, own, told, option)
+            self._check_registry(prefix, own, settings, option)
             if "topic" in self._given:  # a table without one is only read, and its records say which schema is theirs
                 topic = self._given["topic"].value
-                told.setdefault("subject", f"{topic}-{'key' if key == 'key.format' else 'value'}")
+                settings.setdefault("subject", f"{topic}-{'key' if key == 'key.format' else 'value'}")
         reach = REGISTRY_OPTIONS if with_registry else frozenset()
         return Format(
             option.value,
-            {name: value for name, value in told.items() if name not in reach},
-            {name: value for name, value in told.items() if name in reach},
+            {name: value for name, value in settings.items() if name not in reach},
+            {name: value for name, value in settings.items() if name in reach},
         )
 
     def _is_possible(self, key: str, option: Option) -> bool:
@@ -104,9 +104,11 @@ class FormatReader:
                     at=own[other].key_at,
                 )
 
-    def _check_registry(self, prefix: str, own: Mapping[str, Option], told: Mapping[str, str], option: Option) -> None:
+    def _check_registry(
+        self, prefix: str, own: Mapping[str, Option], settings: Mapping[str, str], option: Option
+    ) -> None:
         """Check that the registry is given exactly once, with at most one kind of login."""
-        if "url" not in told:
+        if "url" not in settings:
             self._mistakes.add(
                 f"option '{prefix}url' is missing",
                 detail=f"format '{option.value}' reads and registers schemas in a schema registry",

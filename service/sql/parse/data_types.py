@@ -28,6 +28,13 @@ _SIMPLE: Mapping[exp.DType, DataType] = {
 }
 
 
+_INSTEAD: Mapping[exp.DType, tuple[str, str]] = {
+    exp.DType.TIMESTAMPTZ: ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP_LTZ(3)"),
+    exp.DType.DATETIME: ("DATETIME", "TIMESTAMP(3)"),
+}
+"""Types of other dialects as SQL calls them, and what to write instead."""
+
+
 def data_type(node: exp.DataType) -> DataType:
     """Return the type that `node` names; ValueError, with a sentence for the user, for one that is not supported."""
     simple = _SIMPLE.get(node.this)
@@ -37,7 +44,8 @@ def data_type(node: exp.DataType) -> DataType:
         return simple
     build = _PARAMETRIC.get(node.this)
     if build is None:
-        raise ValueError(f"the type {node.sql().upper()} is not supported")
+        name, instead = _INSTEAD.get(node.this, (node.sql().upper(), ""))
+        raise ValueError(f"the type {name} is not supported" + (f": write {instead}" if instead else ""))
     return build(node)
 
 

@@ -114,16 +114,16 @@ def parse_tokens(run: Tokens, text: str, method: Callable[[Any], T]) -> T:
 
 
 def _syntax_error(error: ParseError, reader: parser.Parser, run: Tokens) -> SqlError:
-    told = str(error.errors[0]["description"]) if error.errors else str(error)
+    message = str(error.errors[0]["description"]) if error.errors else str(error)
     stopped = reader._curr or None
     at = stopped.start if stopped else run[-1].end
     if planned := _planned(run, at):
         hint = "SET 'table.exec.emit.early-fire.enabled' = 'true'" if planned.text.upper() == "EMIT" else ""
         return SqlError(f"{planned.text.upper()} is not supported yet", hint=hint, at=planned.start)
     found = f'"{stopped.text}"' if stopped else "the end of the statement"
-    if told.startswith(("Invalid expression", "Required", "Expected table name")):
+    if message.startswith(("Invalid expression", "Required", "Expected table name")):
         return SqlError(f"{found} is not expected here", at=at)
-    return SqlError(f"{found} is not expected here", detail=told[:1].lower() + told[1:], at=at)
+    return SqlError(f"{found} is not expected here", detail=message[:1].lower() + message[1:], at=at)
 
 
 def _planned(run: Tokens, at: int) -> Token | None:

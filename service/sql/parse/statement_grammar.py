@@ -27,6 +27,12 @@ from service.sql.parse.statements import (
 )
 from service.sql.parse.table_grammar import create_table, identifier, local_name, names, option, string, table_name
 
+_BRACKETS = {
+    "BEGIN": "write BEGIN STATEMENT SET;",
+    "END": "it ends a statement set, and none is open: leave it out, or write BEGIN STATEMENT SET; before the INSERTs",
+}
+"""Words around a statement set, where they stand alone."""
+
 _KNOWN = ("CREATE", "INSERT", "EXECUTE", "BEGIN", "SET", "RESET", "EXPLAIN", "SELECT", "END")
 _EXPLAIN_DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
@@ -166,7 +172,7 @@ def _any_statement(parser: Parser) -> Statement:
     raise SqlError(
         f'a statement cannot start with "{start.text}"',
         detail="a pipeline holds CREATE TABLE, CREATE VIEW, INSERT INTO, EXECUTE STATEMENT SET, SET, RESET and EXPLAIN",
-        hint="write BEGIN STATEMENT SET;" if word == "BEGIN" else did_you_mean(word, _KNOWN),
+        hint=_BRACKETS.get(word) or did_you_mean(word, _KNOWN),
         at=start.start,
     )
 
@@ -191,6 +197,13 @@ def _create(parser: Parser, start: Token) -> Statement:
         raise SqlError(
             "CREATE MATERIALIZED TABLE is not supported",
             hint="write CREATE TABLE ... WITH (...) AS SELECT ..., which is kept up to date",
+            at=start.start,
+        )
+    if "FUNCTION" in (kind.upper(), parser._next.text.upper() if parser._next else ""):
+        raise SqlError(
+            "CREATE FUNCTION is not supported",
+            detail="there are no user-defined functions",
+            hint="put the functions that there are together, in a view for example (docs/functions.md lists them)",
             at=start.start,
         )
     if kind.upper() in ("CATALOG", "DATABASE"):
@@ -256,11 +269,15 @@ def _insert(parser: Parser) -> Insert:
     table = table_name(parser)
     options = hint_options(parser._parse_hint())
     if parser._match_text_seq("PARTITION"):
+        at_partition, after = parser._prev.start, parser._tokens[parser._index + 2 : parser._index + 3]
+        valued = bool(after) and after[0].token_type == TokenType.EQ
         raise SqlError(
             "PARTITION has no meaning for a topic",
-            detail="a column with one value is selected as such",
-            hint="write INSERT INTO t SELECT 1 AS a, ...",
-            at=parser._prev.start,
+            detail="a column with one value is selected as such"
+            if valued
+            else "Kafka's partition follows from the key",
+            hint="write INSERT INTO t SELECT 1 AS a, ..." if valued else "leave the clause out",
+            at=at_partition,
         )
     columns: tuple[Name, ...] = ()
     if parser._match(TokenType.L_PAREN, advance=False) and not _opens_query(parser):

@@ -126,6 +126,8 @@ def _inline_key(parser: Parser, column: Name) -> KeyClause | None:
 
 
 def _not_enforced(parser: Parser) -> bool:
+    if parser._match_text_seq("ENFORCED"):
+        return False
     return parser._match_text_seq("NOT", "ENFORCED")
 
 

@@ -87,6 +87,8 @@ class ResolveContext:
     trims_text: bool = False
     nanos_refused: bool = False
     waits_for_tables: bool = True
+    around: tuple[str, ...] = ()
+    """The names of tables around a subquery, which the queries inside it cannot read."""
     ctes: Mapping[str, CommonTable] = field(default_factory=dict)
     opened: tuple[str, ...] = ()
 
@@ -102,9 +104,27 @@ class ResolveContext:
     def compile(self, node: exp.Expr, scope: Scope) -> Expression | None:
         """Return the expression of `node` over `scope`; None, with the mistake noted, if it has one."""
         with self.mistakes.collecting(node):
-            compiled = compile_expression(node, scope, self.context)
+            try:
+                compiled = compile_expression(node, scope, self.context)
+            except SqlError as error:
+                raise self.of_correlation(node, scope) or error from error
             check_constants(compiled)
             return _shown(compiled, scope)
+        return None
+
+    def of_correlation(self, node: exp.Expr, *scopes: Scope) -> SqlError | None:
+        """Return the mistake of an expression that reads a table of an outer query which none of `scopes` has, or None."""
+        for each in node.find_all(exp.Column):
+            name = each.parts[0].name
+            if len(each.parts) > 1 and name in self.around and not any(name in s.qualifiers for s in scopes):
+                return SqlError(
+                    f'"{name}" belongs to an outer query, and cannot be read here',
+                    detail="a subquery reads columns of the query directly around it, in its own SELECT, WHERE, GROUP BY"
+                    " and HAVING; not in FROM, ON, WITH or UNION",
+                    hint="select the columns that are compared, and compare them in WHERE of the subquery; or join"
+                    " LATERAL (SELECT ...)",
+                    at=each,
+                )
         return None
 
     def give_up(self, error: SqlError, at: exp.Expr | int | None = None) -> QueryRejected:
@@ -128,7 +148,7 @@ class ResolveContext:
 
     def inside(self, name: str) -> ResolveContext:
         """Return the session in which the view `name` is resolved: its own names only."""
-        return replace(self, ctes={}, opened=(*self.opened, name))
+        return replace(self, ctes={}, around=(), opened=(*self.opened, name))
 
 
 def _shown(expression: Expression, scope: Scope) -> Expression:

@@ -52,7 +52,8 @@ def check_names(nodes: Iterable[exp.Expr], outer: Scope, inner: Scope, session: 
     for each in (found for node in nodes for found in columns_in(node)):
         if names_no_column(each) or any(positions(each, scope) is not None for scope in (inner, outer)):
             continue
-        session.mistakes.add_error(_unknown(names_of(each), outer, inner), each)
+        unreadable = session.of_correlation(each, outer, inner)
+        session.mistakes.add_error(unreadable or _unknown(names_of(each), outer, inner), each)
         rejected = True
     if rejected:
         raise QueryRejected

@@ -28,8 +28,8 @@ def _check(value: Expression, name: str, session: ResolveContext) -> Expression:
     if session.drops_nulls:
         return Call("IS NOT NULL", (value,), BOOLEAN, "({0} IS NOT NULL)")
     # The text depends on the value, so that the cast fails in the row and not when the statement is prepared.
-    told = quoted(f'column "{name}" is NOT NULL, but has no value').replace("{", "{{").replace("}", "}}")
-    fails = f"CAST(concat({told}, CAST({{0}} AS VARCHAR)) AS BOOLEAN)"
+    message = quoted(f'column "{name}" is NOT NULL, but has no value').replace("{", "{{").replace("}", "}}")
+    fails = f"CAST(concat({message}, CAST({{0}} AS VARCHAR)) AS BOOLEAN)"
     template = f"(CASE WHEN {{0}} IS NULL THEN {fails} ELSE true END)"
     return Call("NOT NULL", (value,), BOOLEAN, template, constants=(name,))
 

@@ -117,8 +117,8 @@ def _with_only_row(
         given = column(joined.scope, index)
         empty = cast(empty, given.type, implicit=True, zone=session.zone)
         template = "(CASE WHEN {0} THEN {1} ELSE {2} END)"
-        told = ("where there is one",)
-        answers[index] = Call("COALESCE", (met, given, empty), given.type, template, constants=told)
+        constants = ("where there is one",)
+        answers[index] = Call("COALESCE", (met, given, empty), given.type, template, constants=constants)
     if not answers:
         return joined
     expressions = tuple(answers.get(i, Column(i, f.type, f.name)) for i, f in enumerate(joined.fields))

@@ -26,14 +26,14 @@ def resolve_over(
 ) -> tuple[Relation, list[Item]]:
     """Return the relation with a column for each OVER call of `items`, and the items over it."""
     relation = _with_times(select, relation, items, session)
-    calls = _calls(select, relation, items, session, settled=False)
+    calls = _calls(select, relation, items, session, final=False)
     if not calls:
         return relation, items
     orders = {(c.partition, c.order) for c in calls.values() if isinstance(c, RankCall) and c.window_time is None}
     if len(orders) > 1 or any(isinstance(call, FramedCall) for call in calls.values()):
         # A frame answers rows that may be taken back once, so that a number in the same order is final, too. So is one
         # beside ranks in other orders, which are of the rows that it numbers.
-        calls = _calls(select, relation, items, session, settled=True)
+        calls = _calls(select, relation, items, session, final=True)
     scope, place = relation.scope, session.place(select)
     names = {text: f"{INTERNAL}over{i}" for i, text in enumerate(calls)}
     relation = with_answers(
@@ -62,7 +62,7 @@ def _with_times(select: exp.Select, relation: Relation, items: list[Item], sessi
 
 
 def _calls(
-    select: exp.Select, relation: Relation, items: list[Item], session: ResolveContext, *, settled: bool
+    select: exp.Select, relation: Relation, items: list[Item], session: ResolveContext, *, final: bool
 ) -> dict[str, FramedCall | RankCall]:
     """The OVER calls of `items`, by their text."""
     named = named_windows(select)
@@ -71,7 +71,7 @@ def _calls(
         for _, node in items:
             for window in _windows_in(node):
                 with session.mistakes.collecting(window), suppress(QueryRejected):
-                    call = over_call(window, named, relation, session, settled=settled)
+                    call = over_call(window, named, relation, session, final=final)
                     calls.setdefault(call.text, call)
     return calls
 

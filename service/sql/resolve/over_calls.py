@@ -79,25 +79,36 @@ class FramedCall:
         return f"{self.function}({', '.join(map(describe, self.arguments)) or '*'})"
 
 
+def _of_nulls(node: exp.IgnoreNulls | exp.RespectNulls) -> SqlError:
+    """IGNORE NULLS behind a call: it has the parentheses of the call before it."""
+    if isinstance(node, exp.RespectNulls):
+        return SqlError("RESPECT NULLS is not supported with OVER", hint="leave it out: it is what OVER does", at=node)
+    return SqlError(
+        "IGNORE NULLS is not supported with OVER", hint="leave the rows with NULL out, in a query inside", at=node
+    )
+
+
 def called_by(node: exp.Window) -> str:
     """Return the name of the function that an OVER call is of, in capitals."""
     return call_name(node.this.this if isinstance(node.this, exp.Filter) else node.this)
 
 
 def over_call(
-    node: exp.Window, named: dict[str, exp.Window], relation: Relation, session: ResolveContext, *, settled: bool
+    node: exp.Window, named: dict[str, exp.Window], relation: Relation, session: ResolveContext, *, final: bool
 ) -> FramedCall | RankCall:
     """Return the call that `node` is; SqlError or QueryRejected if it is none.
 
-    `named` are the windows of the query. `settled` says that rows which may be taken back are answered once, when the
+    `named` are the windows of the query. `final` says that rows which may be taken back are answered once, when the
     watermark reaches their time.
     """
     scope = relation.scope
     partition_nodes, order, spec = definition(node, named)
     function_node, function = node.this, called_by(node)
-    numbered_by_time = _by_rising_time(order, partition_nodes, function, relation, settled=settled)
+    numbered_by_time = _by_rising_time(order, partition_nodes, function, relation, final=final)
     if function in OF_ALL_ROWS or (function in RANK_FUNCTIONS and not numbered_by_time):
         return rank_call(node, function, partition_nodes, order, relation, session)
+    if isinstance(function_node, exp.IgnoreNulls | exp.RespectNulls):
+        raise _of_nulls(function_node)
     if function not in AGGREGATES and function not in NOT_AGGREGATES:
         known = (*AGGREGATES, *NOT_AGGREGATES)
         raise SqlError(f"{function or 'this'} cannot be used with OVER", hint=did_you_mean(function, known), at=node)
@@ -137,7 +148,7 @@ def over_call(
 
 
 def _by_rising_time(
-    order: exp.Expr | None, partition: Sequence[exp.Expr], function: str, relation: Relation, *, settled: bool
+    order: exp.Expr | None, partition: Sequence[exp.Expr], function: str, relation: Relation, *, final: bool
 ) -> bool:
     """Whether rows are numbered by a time attribute, ascending: each then has its final number once it is due.
 
@@ -153,7 +164,7 @@ def _by_rising_time(
     time = relation.scope.field(min(found)).time
     if time is TimeKind.NONE:
         return False
-    if mode(relation.node) is not Mode.APPEND and not (settled and time is TimeKind.EVENT):
+    if mode(relation.node) is not Mode.APPEND and not (final and time is TimeKind.EVENT):
         return False
     if function == "ROW_NUMBER":
         return True

@@ -184,9 +184,9 @@ def _only_row(
     found = sort_conditions(rows.equations(keys, width, at), relation, hidden(right), session)
     joined = join_of(relation, hidden(right), JoinKind.LEFT, found, ttls_of(relation, inner, session), at, session)
     start = width + sum(not isinstance(key, Column) for key, _, _ in found.keys)
-    given, told = column(joined.scope, start + found_at), column(joined.scope, start + behind)
+    given, exists = column(joined.scope, start + found_at), column(joined.scope, start + behind)
     if not one:
-        return joined, Call("the only row", (given, told), given.type, _SEVERAL)
+        return joined, Call("the only row", (given, exists), given.type, _SEVERAL)
     if inner.empty is None:
         return joined, given
     empty = session.compile(inner.empty, joined.scope)
@@ -194,7 +194,7 @@ def _only_row(
         raise QueryRejected
     empty = cast(empty, given.type, implicit=True, zone=session.zone)
     template = "(CASE WHEN {0} THEN {1} ELSE {2} END)"
-    return joined, Call("COALESCE", (told, given, empty), given.type, template, constants=("where there is one",))
+    return joined, Call("COALESCE", (exists, given, empty), given.type, template, constants=("where there is one",))
 
 
 def _counted(relation: Relation, keys: Sequence[int], value: int, place: Place, ttl: int) -> Relation:

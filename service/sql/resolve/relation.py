@@ -92,9 +92,13 @@ def filtered(relation: Relation, condition: Expression, place: Place) -> Relatio
 
 
 def projected(
-    relation: Relation, items: Sequence[tuple[str, Expression]], place: Place, qualifier: str = ""
+    relation: Relation,
+    items: Sequence[tuple[str, Expression]],
+    place: Place,
+    qualifier: str = "",
+    written: Sequence[Place] = (),
 ) -> Relation:
-    """Return one column an item, named; windows are carried on where their start and end are.
+    """Return one column an item, named, `written` there; windows are carried on where their start and end are.
 
     The window_time of such windows comes along, under no name, since whoever groups by them again needs it.
     """
@@ -114,7 +118,14 @@ def projected(
                 columns.append(ScopeColumn(scope.field(each.time), alias=f"{INTERNAL}window_time{len(columns)}"))
             windows.append(each.moved(places))
     fields = tuple(c.field for c in columns)
-    node = Project(input=relation.node, expressions=tuple(expressions), fields=fields, place=place)
+    of_windows = (place,) * (len(expressions) - len(items)) if written else ()
+    node = Project(
+        input=relation.node,
+        expressions=tuple(expressions),
+        fields=fields,
+        place=place,
+        places=(*written, *of_windows),
+    )
     return Relation(node, Scope(tuple(columns)), tuple(windows))
 
 

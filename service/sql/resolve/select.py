@@ -9,7 +9,8 @@ from sqlglot import exp
 from service.plan.expressions import Expression
 from service.plan.nodes import Place, Values
 from service.plan.passes.push_filters import both
-from service.sql.errors import SqlError
+from service.plan.types import DataType, Row
+from service.sql.errors import SqlError, offset_of
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.group_by import is_grouped, resolve_grouped
@@ -38,17 +39,20 @@ def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
     """Return the relation of one SELECT."""
     check_stars(select, session)
     with session.all_or_nothing():
-        relation, named, ttl = _selected(select, session)
+        relation, named, places, ttl = _selected(select, session)
     if isinstance(relation.node, Values) and not relation.scope.columns:
         return ordered(select, _single_row(named, session.place(select)), session, ttl)
-    relation = with_names(projected(relation, named, session.place(select)))
+    relation = with_names(projected(relation, named, session.place(select), written=places))
     if select.args.get("distinct"):
         relation = deduplicated(relation, session, session.place(select))
     return ordered(select, relation, session, ttl)
 
 
-def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[tuple[str, Expression]], int]:
-    """The relation that the SELECT list is computed over, the list, and the TTL of what keeps state after it."""
+def _selected(
+    select: exp.Select, session: ResolveContext
+) -> tuple[Relation, list[tuple[str, Expression]], list[Place], int]:
+    """The relation that the SELECT list is computed over, the list and where it was written, and the TTL of what keeps
+    state after it."""
     relation, where, hot = _from(select, session)
     ttls = state_ttls(select, relation.scope.qualifiers, session)
     window = stream_window_of(select, session)
@@ -84,7 +88,8 @@ def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, li
     named = list(_compiled(items, relation.scope, session))
     if len(named) < len(items):
         raise QueryRejected
-    return relation, named, ttl
+    places = [session.place(select if offset_of(node) is None else node) for _, node in items]
+    return relation, named, places, ttl
 
 
 def _from(select: exp.Select, session: ResolveContext) -> From:
@@ -138,13 +143,38 @@ def _items(select: exp.Select, scope: Scope, session: ResolveContext) -> Iterato
             yield output_name(node, position), node.unalias()
             continue
         indexes = scope.starred(qualifier)
-        if not indexes:
+        fields = () if indexes else _fields_of_row(scope, node)
+        yield from fields
+        if not indexes and not fields:
             name = f"{qualifier}.*" if qualifier else "*"
             session.mistakes.add(
                 f"{name} stands for no columns", detail=f"the query reads {', '.join(scope.qualifiers)}", at=node
             )
         for index in indexes:
             yield scope.field(index).name, _column(scope, index, node)
+
+
+def _fields_of_row(scope: Scope, star: exp.Expr) -> tuple[Item, ...]:
+    """The fields that `column.*` stands for, by their names; nothing where no ROW is named."""
+    if not isinstance(star, exp.Column):
+        return ()
+    try:
+        found = scope.lookup([part.name for part in star.parts[:-1]])
+    except SqlError:
+        return ()
+    row: DataType | None = found.field.type
+    for name in found.path:
+        inside = dict(zip(row.names, row.types, strict=True)) if isinstance(row, Row) else {}
+        row = inside.get(name)
+    if not isinstance(row, Row):
+        return ()
+    return tuple((name, _inside(_column(scope, found.index, star), (*found.path, name))) for name in row.names)
+
+
+def _inside(node: exp.Expr, path: tuple[str, ...]) -> exp.Expr:
+    for name in path:
+        node = exp.Dot(this=node, expression=exp.Identifier(this=name, quoted=True))
+    return node
 
 
 def _column(scope: Scope, index: int, star: exp.Expr) -> exp.Column:

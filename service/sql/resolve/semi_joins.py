@@ -53,7 +53,7 @@ def quantified(node: exp.Expr) -> Quantified | None:
         case exp.Exists():
             return Quantified(node.this)
         case exp.In() if node.args.get("query") is not None and not has_query(node.this):
-            return Quantified(node.args["query"], _parts(node.this))
+            return Quantified(node.args["query"], _parts(node.this, node.args["query"]))
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE() if isinstance(
             node.expression, exp.Any | exp.All
         ):
@@ -61,14 +61,22 @@ def quantified(node: exp.Expr) -> Quantified | None:
             if has_query(node.this) or not isinstance(query, exp.Query):
                 return None
             if isinstance(node.expression, exp.All):
-                return Quantified(query, _parts(node.this), _OPPOSITE[type(node)], negated=True)
-            return Quantified(query, _parts(node.this), type(node))
+                return Quantified(query, _parts(node.this, query), _OPPOSITE[type(node)], negated=True)
+            return Quantified(query, _parts(node.this, query), type(node))
         case _:
             return None
 
 
-def _parts(node: exp.Expr) -> tuple[exp.Expr, ...]:
-    return tuple(node.expressions) if isinstance(node, exp.Tuple) else (node,)
+def _parts(node: exp.Expr, query: exp.Expr) -> tuple[exp.Expr, ...]:
+    """The values that are compared with the columns of `query`: those of a row, unless its only column is compared with
+    the row as one value."""
+    if isinstance(node, exp.Tuple):
+        return tuple(node.expressions)
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "ROW":
+        columns = query.unnest().selects if isinstance(query, exp.Query) else []
+        if len(columns) != 1 or columns[0].is_star:
+            return tuple(node.expressions)
+    return (node,)
 
 
 def resolve_query_condition(
@@ -136,7 +144,14 @@ def compared(
         if or_null and _may_be_null(value, relation, inner, index, session):
             condition = _or_null(condition, mine, theirs)
         conditions.append(condition)
-    return conditions
+    if len(conditions) == 1 or asked.compare is exp.EQ:
+        return conditions
+    if asked.compare is not exp.NEQ:
+        message = "several values are compared with the rows of a query by = and <> only"
+        hint = "compare them one by one, in WHERE of a query in EXISTS (...)"
+        raise session.give_up(SqlError(message, hint=hint, at=at))
+    # Rows are different if any of their values are.
+    return [exp.Paren(this=exp.or_(*conditions, copy=False))]
 
 
 def unknown_apart(relation: Relation, inner: Subquery, asked: Quantified, session: ResolveContext) -> bool:

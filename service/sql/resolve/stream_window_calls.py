@@ -121,6 +121,8 @@ def _number(name: str, what: str, node: exp.Expr, least: int = 1) -> int:
     text = node.name if isinstance(node, exp.Literal) and not node.is_string else ""
     if not text.isdigit() or not least <= int(text) < 2**31:
         raise SqlError(
-            f"the {what} of {name} is a whole number from {least} on", detail=f"it is {node.sql(dialect='')}", at=node
+            f"the {what} of {name} is a whole number from {least} to {2**31 - 1}",
+            detail=f"it is {node.sql(dialect='')}",
+            at=node,
         )
     return int(text)

@@ -99,6 +99,7 @@ def resolve_inner(
     """Take apart `query`, which stands inside a query over `outer`; unless it `selects`, its values are not read, and
     unless it `counts`, it does not matter how often a row is there."""
     query = unwrapped_query(query)
+    session = replace(session, around=(*session.around, *outer.scope.qualifiers))
     if not isinstance(query, exp.Select) or not query.args.get("from_") or query.args.get("with_"):
         return _whole(query, outer, ttls, session)
     check_stars(query, session)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 
 from sqlglot import exp
 
@@ -40,7 +41,8 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def parts_of_over(node: exp.Window) -> Iterator[exp.Expr]:
     """Yield what an OVER call reads: the arguments of its function, PARTITION BY and ORDER BY."""
-    function = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    wrapped = isinstance(node.this, exp.Filter | exp.IgnoreNulls | exp.RespectNulls)
+    function = node.this.this if wrapped else node.this
     yield from function.iter_expressions()
     yield from node.args.get("partition_by") or ()
     order = node.args.get("order")
@@ -117,12 +119,19 @@ def replaced(node: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp
         return new
     if isinstance(node, exp.Query):
         return node
-    copy = node.copy()
-    for child, original in zip(list(copy.iter_expressions()), list(node.iter_expressions()), strict=True):
-        other = replaced(original, rule)
-        if other is not original:
-            child.replace(other)
-    return copy
+
+    def part(value: object) -> object:
+        if isinstance(value, list):
+            return [part(each) for each in value]
+        if not isinstance(value, exp.Expr):
+            return value
+        other = replaced(value, rule)
+        return value.copy() if other is value else other
+
+    # Node by node: copies of whole parts would be as many as the part is deep.
+    made = type(node)(**{key: part(value) for key, value in node.args.items()})
+    made.comments, made._type, made._meta = deepcopy((node.comments, node._type, node._meta))
+    return made
 
 
 def is_lateral(source: exp.Expr) -> bool:

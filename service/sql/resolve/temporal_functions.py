@@ -54,12 +54,29 @@ def read_temporal_function(statement: CreateTemporalFunction, session: ResolveCo
     return function
 
 
+_OF_ROWS = {
+    **dict.fromkeys(
+        ("STRING_SPLIT", "SPLIT", "SPLIT_TO_TABLE", "REGEXP_SPLIT_TO_TABLE"),
+        "CROSS JOIN UNNEST(SPLIT(text, ',')) AS t (word)",
+    ),
+    **dict.fromkeys(("UNNEST", "EXPLODE", "FLATTEN", "POSEXPLODE"), "CROSS JOIN UNNEST(array) AS t (element)"),
+    "GENERATE_SERIES": "FROM (VALUES (1), (2)) AS t (n)",
+}
+"""Table functions that other dialects have, or that people write for Flink, and what to write instead."""
+
+
 def declared_function(call: exp.Anonymous, session: ResolveContext) -> TemporalFunction:
     """Return the function that `call` names."""
     entry = session.catalog.entries.get(call.name)
     if isinstance(entry, TemporalFunction):
         return entry
     known = [name for name, each in session.catalog.entries.items() if isinstance(each, TemporalFunction)]
+    if call.name.upper() in _OF_ROWS:
+        raise session.give_up(
+            SqlError(
+                f"the table function {call.name} does not exist", hint=f"write {_OF_ROWS[call.name.upper()]}", at=call
+            )
+        )
     raise session.give_up(
         SqlError(
             f'the temporal table function "{call.name}" does not exist',

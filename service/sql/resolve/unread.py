@@ -38,7 +38,7 @@ _OF_SELECT = {
 
 _NAMES = {
     "match": "MATCH_RECOGNIZE",
-    "locks": "FOR UPDATE",
+    "locks": "a lock (FOR UPDATE, FOR SHARE)",
     "laterals": "LATERAL VIEW",
     "sample": "TABLESAMPLE",
     "pivots": "PIVOT",
@@ -51,7 +51,11 @@ _NAMES = {
 }
 """Clauses of the syntax tree that are not called as SQL calls them."""
 
-_HINTS = {"laterals": "write CROSS JOIN UNNEST(array) AS t (column)", "into": "write INSERT INTO ... SELECT"}
+_HINTS = {
+    "locks": "leave it out: each batch reads what the one before has left",
+    "laterals": "write CROSS JOIN UNNEST(array) AS t (column)",
+    "into": "write INSERT INTO ... SELECT",
+}
 
 
 def refuse_unread(query: exp.Expr, session: ResolveContext) -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from service.plan.nodes import Cumulate, Field, Hop, Session, Tumble, Window
 from service.plan.table import TimeKind
-from service.plan.types import TimestampLtz
+from service.plan.types import BIGINT, STRING, Text, Timestamp, TimestampLtz
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions.literals import interval_value
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
@@ -164,7 +164,9 @@ def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
 def time_attribute(node: exp.Expr, scope: Scope, user: str) -> int:
     """Return the position of the time attribute that `node` names; `user` is what needs it."""
     if not isinstance(node, exp.Column):
-        raise SqlError(f"{user} needs a time attribute, not an expression", hint="name the column alone", at=node)
+        now = isinstance(node, exp.Anonymous) and node.name.upper() == "PROCTIME"
+        hint = "name a column that is declared AS PROCTIME()" if now else "name the column alone"
+        raise SqlError(f"{user} needs a time attribute, not an expression", hint=hint, at=node)
     try:
         index = scope.lookup(names_of(node)).index
     except SqlError as error:
@@ -178,13 +180,27 @@ def time_attribute(node: exp.Expr, scope: Scope, user: str) -> int:
 
 def not_a_time_attribute(field: Field, user: str, at: exp.Expr | int) -> SqlError:
     """Return the mistake of a plain column where time is needed."""
-    name = field.name
     return SqlError(
-        f'{user} needs a time attribute, and "{name}" is none',
-        detail="a time attribute is declared with its table, and lost in a regular join, an aggregate or an expression",
-        hint=f"declare WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND in CREATE TABLE, or proctime AS PROCTIME()",
+        f'{user} needs a time attribute, and "{field.name}" is none',
+        detail="a time attribute is declared with its table, and lost in a regular join, a window, an aggregate or an"
+        " expression",
+        hint=f"declare {_time_of(field)} in CREATE TABLE, or proctime AS PROCTIME()",
         at=at,
     )
+
+
+def _time_of(field: Field) -> str:
+    """What makes a time attribute of a column, as far as its type can be a time."""
+    name, type_ = field.name, field.type
+    if isinstance(type_, Timestamp | TimestampLtz):
+        return f"WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND"
+    if type_ == BIGINT:
+        computed = f"TO_TIMESTAMP_LTZ({name}, 3)"
+    elif type_ == STRING or isinstance(type_, Text):
+        computed = f"TO_TIMESTAMP({name})"
+    else:
+        return "a WATERMARK for a column of type TIMESTAMP"
+    return f"ts AS {computed}, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
 
 
 def window_zone(field: Field, zone: str) -> str:

@@ -17,13 +17,13 @@ from service.sql.parse.statements import ColumnClause, CreateTable, KeyClause, N
 from service.sql.scope import INTERNAL, Scope
 from service.sql.tables.database_columns import check_database_columns
 from service.sql.tables.format_columns import check_formats
-from service.sql.tables.metadata_columns import check_metadata, told_in_zone
+from service.sql.tables.metadata_columns import check_metadata, timestamps_in_zone
 
 
 def read_table(statement: CreateTable, context: Context, mistakes: Mistakes, idle_timeout: int = 0) -> Table | None:
     """Return the table that `statement` declares; None, with its mistakes noted, if there are any."""
     before = len(mistakes)
-    statement = replace(statement, columns=told_in_zone(statement.columns, context.zone))
+    statement = replace(statement, columns=timestamps_in_zone(statement.columns, context.zone))
     connector = read_connector(statement.options, mistakes, statement.name.at, idle_timeout)
     table = _Columns(statement, context, mistakes).table(connector or Connector("unknown"))
     _check_key(table, statement, mistakes)

@@ -1,4 +1,4 @@
--- Windows that grow by 5 s up to 15 s, then begin anew. A step comes also where nothing was added.
+-- Windows that grow by 5 s up to 15 s, then start over. A step comes also where nothing was added.
 
 CREATE TABLE orders (
   user_id STRING,

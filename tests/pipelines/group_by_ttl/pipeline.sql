@@ -1,4 +1,4 @@
--- State that was not written for an hour of processing time is forgotten: the group begins anew.
+-- State that was not written for an hour of processing time is forgotten: the group starts over.
 
 SET 'table.exec.state.ttl' = '1 h';
 

@@ -72,7 +72,7 @@ def compiled(text: str, references: tuple[tuple[str, str], ...] = ()) -> Protobu
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
         except subprocess.TimeoutExpired as error:
-            raise ProtobufSchemaError("protoc does not come to an end with the schema") from error
+            raise ProtobufSchemaError("protoc does not finish with the schema") from error
         if done.returncode:
             said = [
                 line
@@ -125,13 +125,13 @@ def _full(package: str, messages: Sequence[Any]) -> tuple[str, ...]:
 def _add(message: Any, messages: dict[str, ProtobufMessage], enums: dict[str, ProtobufEnum]) -> None:
     from google.protobuf import descriptor_pb2
 
-    told = descriptor_pb2.DescriptorProto()
-    message.CopyToProto(told)
+    proto = descriptor_pb2.DescriptorProto()
+    message.CopyToProto(proto)
     messages[message.full_name] = ProtobufMessage(
         message.full_name,
         tuple(sorted(map(_field, message.fields), key=lambda each: each.number)),
-        told.options.map_entry,
-        _full(message.full_name, told.nested_type),
+        proto.options.map_entry,
+        _full(message.full_name, proto.nested_type),
     )
     for enum in message.enum_types:
         enums[enum.full_name] = _enum(enum)

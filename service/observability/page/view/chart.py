@@ -1,4 +1,4 @@
-"""Lines and bars, as SVG. They take no style of their own, so the page's policy may forbid inline styles."""
+"""Lines and bars, as SVG. They have no style of their own, so the page's policy may forbid inline styles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sparkline(values: Sequence[float | None], what: str, written: Callable[[floa
 
 
 def bar(part: float) -> Markup:
-    """Return a share as the length of a bar; the number stands beside it, so it is not for those who hear the page."""
+    """Return a share as the length of a bar. The number stands beside it, so the bar is hidden from screen readers."""
     width = max(0.0, min(1.0, part)) * 100
     filled = tag("rect", width=f"{width:.1f}", height=8, class_="filled")
     return tag(

@@ -1,7 +1,7 @@
 """The pipeline as a graph, from tables down to sinks.
 
 Rows are lists and the lines between two rows a picture, so the graph has no script and no measured sizes: places of a
-row share its width evenly, which is all that the lines need to know. For those who hear it, each step names its inputs.
+row share its width evenly, which is all that the lines need. For screen readers, each step names its inputs.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _sink(job: JobStatus, sink: SinkText, steps: dict[int, StepText]) -> Markup:
 
 
 def _mode(mode: str) -> Markup:
-    meaning = {"append": "rows are only added", "retract": "rows are added and taken back"}.get(mode, "")
+    meaning = {"append": "rows are only added", "retract": "rows are inserted and retracted"}.get(mode, "")
     return tag("li", mode, class_=f"mode {mode}", title=meaning or None)
 
 

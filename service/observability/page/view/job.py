@@ -1,4 +1,4 @@
-"""One job of the page: how it is, its figures with their last hour, its batches, its graph, its tables."""
+"""One job of the page: its state, its figures over the last hour, its batches, its graph, its tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNS: dict[Grade, tuple[str, str]] = {
     "watch": ("!", "watch"),
     "trouble": ("✕", "trouble"),
 }
-"""A sign and a word for each grade: colour alone says nothing."""
+"""A sign and a word for each grade: colour alone is not accessible."""
 
 
 def anchor(job: JobStatus) -> str:
@@ -27,7 +27,7 @@ def anchor(job: JobStatus) -> str:
 
 
 def sign(grade: Grade) -> Markup:
-    """Return the sign of a grade, and its word for those who hear the page."""
+    """Return the sign of a grade, and its word for screen readers."""
     shape, word = SIGNS[grade]
     return tag("span", tag("span", shape, aria_hidden="true"), hidden(f"{word}: "), class_=f"sign {grade}")
 
@@ -114,7 +114,7 @@ def _per_second(number: float) -> str:
 
 
 def _levels(job: JobStatus) -> Markup:
-    """How the program is laid out, for those who look at Spark's stages."""
+    """The layout of the program, for readers who look at Spark's stages."""
     levels = [
         tag("li", ", ".join(level.operators), tag("ul", [tag("li", f"exchange {each}") for each in level.exchanges]))
         for level in job.plan.levels

@@ -1,4 +1,4 @@
-"""HTML and SVG elements. Text that is not markup is escaped, whatever it holds; there is no way around that."""
+"""HTML and SVG elements. Text that is not markup is always escaped, whatever it holds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def join(*children: Child) -> Markup:
 
 
 def hidden(text: str) -> Markup:
-    """Return text for those who hear the page."""
+    """Return text for screen readers only."""
     return tag("span", text, class_="heard")
 
 

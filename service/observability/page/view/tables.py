@@ -1,4 +1,4 @@
-"""Tables of figures: what is read, what is written, what operators keep, how batches spend their time."""
+"""Tables of figures: the tables read and written, the state of operators, the phases of batches."""
 
 from __future__ import annotations
 
@@ -85,8 +85,7 @@ def written_tables(job: JobStatus) -> Markup:
 
 
 def operators(job: JobStatus) -> Markup | None:
-    """Return what operators keep and how far their time is; those that keep nothing and refused nothing are
-    left out."""
+    """Return the state and the watermark of operators; those without state and without refused rows are left out."""
     head = ("operator", "step", "state rows", "state size", "watermark", "behind now", "late", "not computed")
     steps = {step.id: step.text for step in job.plan.steps}
     rows: list[list[Child]] = [
@@ -107,7 +106,7 @@ def operators(job: JobStatus) -> Markup | None:
 
 
 def phases(job: JobStatus) -> Markup:
-    """Return where a batch spends its time."""
+    """Return the phases of a batch."""
     b = job.batches
     if not b.phases:
         return tag("p", "No batch is done yet.")

@@ -47,7 +47,7 @@ def set_aside(job: JobStatus, now: float) -> Markup:
             "TAILRACE_TOPICS__DEAD_LETTER",
             now,
         ),
-        _set_aside(job.late, "Late rows", "Rows that came behind the watermark", "TAILRACE_TOPICS__LATE", now),
+        _set_aside(job.late, "Late rows", "Rows that arrived behind the watermark", "TAILRACE_TOPICS__LATE", now),
     )
 
 

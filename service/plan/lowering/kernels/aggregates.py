@@ -25,7 +25,7 @@ def group(node: Aggregate) -> GroupBy:
 
 
 def settle(input: Node, partition: tuple[int, ...], time: int) -> SettleOperator:
-    """Return the kernel that hands rows that may be taken back to operators that answer them once."""
+    """Return the kernel that passes rows of an updating input on once they are final."""
     processing = in_processing_time(input, time)
     return SettleOperator(output=schema(input.fields), partition=partition, time=time, processing=processing)
 

@@ -13,13 +13,14 @@ from operators.joins.pair_join import PairJoinOperator
 from operators.joins.regular_join import RegularJoin
 from operators.joins.temporal_join import TemporalJoinOperator
 from operators.joins.window_join import WindowJoinOperator
-from service.plan.expressions import may_fail
+from service.plan.expressions import Expression, may_fail
 from service.plan.lowering.kernels.parts import appends, in_processing_time, schema, text_of
 from service.plan.nodes import AnyJoin, IntervalJoin, Join, LookupJoin, PairJoin, TemporalJoin, WindowJoin
+from service.plan.passes.push_filters import both, conjuncts
 
 
 class _Matched(TypedDict):
-    """What every join has: two inputs, their keys, and the rest of its condition."""
+    """The common part of all joins: two inputs, their keys, and the rest of the condition."""
 
     left: pa.Schema
     right: pa.Schema
@@ -36,12 +37,21 @@ def _matched(node: AnyJoin) -> _Matched:
         "kind": node.kind,
         "left_keys": node.left_keys,
         "right_keys": node.right_keys,
-        "residual": text_of(node.residual),
+        "residual": None if node.residual is None else text_of(_surest_first(node.residual)),
     }
 
 
+def _surest_first(condition: Expression) -> Expression:
+    """`condition` with the parts that may fail behind the others: they are computed only for pairs that these leave."""
+    parts = conjuncts(condition)
+    failing = [part for part in parts if may_fail(part)]
+    if not failing or len(failing) == len(parts):
+        return condition
+    return both([*(part for part in parts if not may_fail(part)), *failing]) or condition
+
+
 def _doubts(node: Join | TemporalJoin) -> bool:
-    """Whether a row that is shown if it matches nothing may meet one for which the condition cannot be computed."""
+    """Whether the condition may fail for a row that is emitted if it matches nothing."""
     return any(node.kind.shows_alone) and node.residual is not None and may_fail(node.residual)
 
 
@@ -57,7 +67,7 @@ def join(node: Join) -> RegularJoin:
 
 
 def pair(node: PairJoin) -> PairJoinOperator:
-    """Return the kernel that puts the parts of rows together."""
+    """Return the kernel that joins the halves of rows."""
     return PairJoinOperator(
         left=schema(node.left.fields),
         right=schema(node.right.fields),

@@ -32,7 +32,7 @@ def calc(input: pa.Schema, expressions: Sequence[Expression], where: Expression 
 
 
 def unnest(node: Unnest) -> UnnestOperator:
-    """Return the kernel that puts rows beside the elements that they hold."""
+    """Return the kernel that repeats each row for the elements of an array or map."""
     return UnnestOperator(
         input=schema(node.input.fields), column=node.column, ordinality=node.ordinality, outer=node.outer
     )

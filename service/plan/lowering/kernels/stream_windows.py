@@ -17,7 +17,7 @@ from service.plan.nodes import CappedSessionShape, CountShape, Hop, SlidingShape
 
 
 class _Gathered(TypedDict):
-    """How rows are gathered into windows, and what comes out of one."""
+    """How a kernel gathers rows into windows, and what it emits of one."""
 
     result: WindowOutput
     partition: tuple[int, ...]

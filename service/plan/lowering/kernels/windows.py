@@ -10,6 +10,7 @@ import operators.windows.shapes as shapes
 from operators.aggregates.functions import ENDS, follows_arrival
 from operators.windows.firing import AT_CLOSE, Firing
 from operators.windows.firing_aggregate import FiringAggregateOperator
+from operators.windows.numbered_windows import NumberedWindows
 from operators.windows.session_aggregate import SessionAggregate
 from operators.windows.session_arrivals import SessionArrivals
 from operators.windows.session_partial import SessionPartial
@@ -31,7 +32,7 @@ from service.plan.nodes import (
 
 
 class _Timed(TypedDict):
-    """How the rows of a window's input are read."""
+    """How a window reads the times of its rows."""
 
     input: pa.Schema
     time: int
@@ -58,14 +59,14 @@ def partial_window(node: WindowAggregate) -> WindowPartial:
         keys=node.keys,
         aggregates=aggregates(node.aggregates),
         lateness=0 if firing is None else firing.lateness,
-        each_window=in_order_of_arrival(node),
+        numbered=in_order_of_arrival(node),
         **_timed(node),
     )
     return partial if firing is None else for_groups(partial)
 
 
 def in_order_of_arrival(node: WindowAggregate) -> bool:
-    """Return whether the rows of windows that overlap are to be told in the order in which they arrived."""
+    """Return whether the rows of overlapping windows need the order in which they arrived."""
     match node.window:
         case Hop(size, slide):
             overlap = slide < size
@@ -78,7 +79,7 @@ def in_order_of_arrival(node: WindowAggregate) -> bool:
 
 
 def _firing(node: WindowAggregate) -> Firing | None:
-    """When groups by window answer; None where slices are kept, which know no order of arrival."""
+    """When windows emit their groups; None for kernels of slices, which know no order of arrival."""
     ordered = not appends(node.input) and any(call.function in ENDS for call in node.aggregates)
     return AT_CLOSE if node.firing is None and ordered else node.firing
 
@@ -89,6 +90,11 @@ def full_window(node: WindowAggregate) -> WindowAggregateOperator | FiringAggreg
     if firing is not None:
         return FiringAggregateOperator(partial=partial, output=output, firing=firing)
     return WindowAggregateOperator(partial=partial, output=output)
+
+
+def numbered_windows(node: WindowAggregate) -> NumberedWindows:
+    """Return both halves of a window aggregate whose rows are told in the order in which they arrived."""
+    return NumberedWindows(of=full_window(node))
 
 
 def partial_session(node: WindowAggregate, gap: int) -> SessionPartial:

@@ -1,9 +1,9 @@
-"""The parts of a changed query that must be filled, and whether reading its sources again can do so.
+"""The parts of a changed query that must be backfilled, and whether reading its sources again can do so.
 
-Law: the part that is filled holds every operator whose state the query before does not have, every table that it did
-not write, and all that feeds these. A new operator that reads from one whose state is kept must receive everything that
-the kept one has emitted so far. So the filling computes the kept operator again from the same rows, which is correct
-only if its output depends on nothing but those rows.
+Law: the part that is backfilled holds every operator whose state the query before does not have, every table that it
+did not write, and all that feeds these. A new operator that reads from one whose state is kept must receive everything
+that the kept one has emitted so far. So the backfill computes the kept operator again from the same rows, which is
+correct only if its output depends on nothing but those rows.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from operators.joins.temporal_join import TemporalJoinOperator
 from operators.kernel import Kernel
 from operators.rows.normalize import NormalizeOperator
 from operators.rows.set_operation import SetOperationOperator
-from service.plan.meaning import Meaning, told_now
+from service.plan.meaning import Meaning, in_current_form
 from service.plan.program import Operator, Output, Program
 
 _OF_ROWS_ALONE = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
-"""Aggregates whose answer is the same in whatever order rows come; of DOUBLE, only as far as it is not added up."""
+"""Aggregates whose answer does not depend on the order of the rows; for DOUBLE, only if nothing is added up."""
 
 
 @dataclass(frozen=True, slots=True)
-class FilledPart:
-    """The part of a changed query that is filled.
+class BackfillPart:
+    """The part of a changed query that is backfilled.
 
     `program` is that part, with the ids, levels and identities of the whole. `operators` are the names of those that
     are new, `tables` those that are written and were not before. `same_start` are the sources, by id, that must be read
@@ -47,13 +47,13 @@ class FilledPart:
 
     @property
     def anything(self) -> bool:
-        """Whether there is something to fill."""
+        """Whether there is something to backfill."""
         return bool(self.operators or self.tables)
 
 
-def filled_part(program: Program, known: Meaning) -> FilledPart:
-    """Return what has to be filled where `program` goes on after a query that meant `known`."""
-    kept = {each.kept_as for each in told_now(known, program.meaning).operators}
+def backfill_part(program: Program, known: Meaning) -> BackfillPart:
+    """Return what has to be backfilled where `program` goes on after a query that meant `known`."""
+    kept = {each.kept_as for each in in_current_form(known, program.meaning).operators}
     written = {each.table for each in known.outputs}
     new = [o for o in program.operators if o.kernel.traces() and o.identity not in kept]
     outputs = tuple(o for o in program.outputs if o.table.name not in written)
@@ -64,7 +64,7 @@ def filled_part(program: Program, known: Meaning) -> FilledPart:
     lasting = {each.kept_as for each in program.meaning.operators if any(each.lasting)}
     refusals = [*_of_sources(part), *_of_time(part.operators)]
     refusals += _of_shared(shared, [o for o in program.operators if o.id in below], lasting)
-    return FilledPart(
+    return BackfillPart(
         program=part,
         operators=tuple(o.name for o in new),
         tables=tuple(dict.fromkeys(o.table.name for o in outputs)),
@@ -75,7 +75,7 @@ def filled_part(program: Program, known: Meaning) -> FilledPart:
 
 
 def _feeding(program: Program, wanted: Iterable[int]) -> set[int]:
-    """The sources and operators of `wanted`, and all that feeds them."""
+    """The sources and operators of `wanted`, and all their inputs."""
     inputs = {o.id: [e.producer for e in o.inputs] for o in program.operators}
     found: set[int] = set()
     waiting = list(wanted)
@@ -92,7 +92,7 @@ def _part(program: Program, needed: set[int], outputs: tuple[Output, ...]) -> Pr
     sources = tuple(s for s in program.sources if s.id in needed)
     levels = max((o.level for o in operators), default=0)
     meaning, identities, ids = program.meaning, {o.identity for o in operators}, {o.id for o in outputs}
-    told = "\n".join([meaning.query, *sorted(identities), *(o.table.name for o in outputs)])
+    text = "\n".join([meaning.query, *sorted(identities), *(o.table.name for o in outputs)])
     return replace(
         program,
         sources=sources,
@@ -101,7 +101,7 @@ def _part(program: Program, needed: set[int], outputs: tuple[Output, ...]) -> Pr
         levels=levels,
         meaning=replace(
             meaning,
-            query=sha256(told.encode()).hexdigest()[:16],
+            query=sha256(text.encode()).hexdigest()[:16],
             levels=levels,
             sources=tuple(m for s, m in zip(program.sources, meaning.sources, strict=True) if s.id in needed),
             outputs=tuple(m for o, m in zip(program.outputs, meaning.outputs, strict=True) if o.id in ids),
@@ -146,7 +146,7 @@ def _of_shared(shared: Iterable[Operator], below: Iterable[Operator], lasting: s
 
 
 def _of_rows_alone(kernel: Kernel) -> bool:
-    """Whether the answer of an operator depends on nothing but its rows: not on their order, nor on any clock."""
+    """Whether the answer of an operator depends on nothing but its rows: not on their order, nor on a clock."""
     if isinstance(kernel, GroupBy):
         exact = not any(pa.types.is_floating(f.type) for f in kernel.output)
         return exact and {a.function for a in kernel.partial.aggregates} <= _OF_ROWS_ALONE

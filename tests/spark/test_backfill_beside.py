@@ -1,4 +1,4 @@
-"""What is new in a changed query is filled beside the running one, which answers meanwhile; kills change nothing."""
+"""New operators are backfilled beside the running query, which still answers; kills change nothing."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.brokers import Broker, MakeTopic
-from tests.spark import test_filling
+from tests.spark import test_backfill
 from tests.spark.service_process import ServiceProcess
-from tests.spark.test_filling import Pipeline, Upgrades
+from tests.spark.test_backfill import Pipeline, Upgrades
 
 pytestmark = pytest.mark.timeout(900)  # each starts a JVM four times
-upgrades = test_filling.upgrades
+upgrades = test_backfill.upgrades
 
 
-def test_what_is_new_is_filled_beside_the_running_query_and_killed_on_the_way(
+def test_what_is_new_is_backfilled_beside_the_running_query_and_killed_on_the_way(
     kafka: Broker,
     make_topic: MakeTopic,
     service: Callable[..., ServiceProcess],
@@ -24,19 +24,19 @@ def test_what_is_new_is_filled_beside_the_running_query_and_killed_on_the_way(
     tmp_path: Path,
 ) -> None:
     pipeline = Pipeline(kafka, make_topic, tmp_path)
-    commits = tmp_path / "checkpoint/totals/tailrace/filling/commits"
+    commits = tmp_path / "checkpoint/totals/tailrace/backfill/commits"
     job = service(pipeline.before, kafka.bootstrap, BATCH__ROWS="1000")
     pipeline.feed(1500)
     job.start()
     job.until("all totals are there", pipeline.answered)
     arguments = ("--from", "earliest", str(pipeline.file))
     upgrades.start(*arguments)
-    upgrades.until("two batches of the filling are done", (commits / "1").exists)
+    upgrades.until("two batches of the backfill are done", (commits / "1").exists)
     upgrades.kill()
     pipeline.feed(300)
     job.until("the first query goes on meanwhile", pipeline.answered)
     upgrades.start(*arguments)
-    upgrades.until("the filling waits for the first query to be stopped", lambda: '"filled"' in upgrades.log)
+    upgrades.until("the backfill waits for the first query to be stopped", lambda: '"backfilled"' in upgrades.log)
     pipeline.feed(300)
     job.until("the first query goes on meanwhile", pipeline.answered)
     job.terminate()

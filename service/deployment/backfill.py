@@ -1,8 +1,8 @@
-"""A filling: what is new in a changed query reads its sources again, beside the query that goes on meanwhile.
+"""A backfill: new operators of a changed query read its sources again, beside the query that still runs.
 
-It is a job like any other, with a checkpoint of its own in a folder of the first. It never reads further than the first
-query has: the end offsets of the last batch that this has done are its bound, and move on with it. Once all is read and
-the first query is stopped, both have read the same records.
+It is a job like any other, with a checkpoint of its own in a folder of the first one. It never reads further than the
+first query has: the end offsets of that query's last batch are its bound, and the bound moves with them. Once
+everything is read and the first query is stopped, both have read the same records.
 """
 
 from __future__ import annotations
@@ -19,62 +19,62 @@ from service.checkpoint.files import Files
 from service.checkpoint.small_files import SmallFiles
 from service.deployment.deployment import Deployment
 from service.kafka.admin import Cluster, Offsets, StartPosition
-from service.plan.filling import FilledPart
+from service.plan.backfill import BackfillPart
 from service.plan.meaning import Meaning
 from service.plan.program import Source
 
-FOLDER = "tailrace/filling"
-"""The folder of the checkpoint of a filling, in that of the job."""
+FOLDER = "tailrace/backfill"
+"""The folder of the checkpoint of a backfill, in that of the job."""
 
-RECORD = "filling"
-"""The small file of that checkpoint which says what is filled, and from where."""
+RECORD = "backfill"
+"""The small file of that checkpoint which names the backfilled part and its starting offsets."""
 
 EARLIEST, BEGINNING = "earliest", "beginning"
 
 LOOK_EVERY = 0.5
-"""Seconds between two looks at how far the first query is."""
+"""Seconds between two reads of the first query's end offsets."""
 
 TELL_EVERY = 10.0
-"""Seconds between two lines that say how much is left."""
+"""Seconds between two log lines that report the remaining records."""
 
 _FOR_EVER = 2**53
-"""Milliseconds within which a topic that is ever compacted may be."""
+"""The `min.compaction.lag.ms` below which a topic counts as compacted: any topic that is ever compacted."""
 
 
 @dataclass(frozen=True, slots=True)
-class FillingStart:
+class BackfillStart:
     """The place in Kafka from which sources are read again: `mode` is EARLIEST, BEGINNING (where the first query began)
     or a time, in ms since 1970."""
 
     mode: str | int
 
     @staticmethod
-    def of(text: str) -> FillingStart:
+    def of(text: str) -> BackfillStart:
         """Return what a command line says: one of the words, a time as ISO 8601 or in ms since 1970. Raises
         ValueError."""
         if text in (EARLIEST, BEGINNING):
-            return FillingStart(text)
+            return BackfillStart(text)
         if text.isdigit():
-            return FillingStart(int(text))
+            return BackfillStart(int(text))
         at = datetime.fromisoformat(text)
         if at.tzinfo is None:
             raise ValueError("a time needs its zone, as in 2024-05-01T00:00:00Z")
-        return FillingStart(int(at.timestamp() * 1000))
+        return BackfillStart(int(at.timestamp() * 1000))
 
 
 @dataclass(frozen=True, slots=True)
-class FillingRange:
-    """The records that are read again: where each source starts, as Spark's JSON. `notes` are for people;
-    `refusals` say why it does not do, and are empty where it does."""
+class BackfillRange:
+    """The records to read again: where each source starts, as Spark's JSON. `notes` are printed for people; `refusals`
+    are the reasons against it, and empty if there are none."""
 
     starts: Mapping[int, str]
     notes: tuple[str, ...]
     refusals: tuple[str, ...]
 
 
-def filling_range(
-    deployment: Deployment, part: FilledPart, at: FillingStart, files: Files, positions: Mapping[int, int]
-) -> FillingRange:
+def backfill_range(
+    deployment: Deployment, part: BackfillPart, at: BackfillStart, files: Files, positions: Mapping[int, int]
+) -> BackfillRange:
     """Ask Kafka where `part` would start, and how much it would read.
 
     `deployment` is that of the part, `files` is the checkpoint of the job, which has done a batch, and `positions` are
@@ -90,7 +90,7 @@ def filling_range(
             position = positions[source.id]
             began, bound = first(files, position) or {}, done[position] or {}
         else:
-            began, bound = {}, _as_told(deployment.end_offsets(source.id))
+            began, bound = {}, _as_json(deployment.end_offsets(source.id))
         topics = source.table.connector.topics
         refusals += [
             f"table {source.table.name}: topic {topic} is read by the old query and cannot be found"
@@ -102,8 +102,8 @@ def filling_range(
         same = source.id in part.same_start
         for topic in topics:
             if source.table.connector.kind != "upsert-kafka" and cluster.compacts_within(topic, _FOR_EVER):
-                told = f"table {source.table.name}: topic {topic} is compacted, and may lack earlier rows"
-                (refusals if same else notes).append(told)
+                message = f"table {source.table.name}: topic {topic} is compacted, and may lack earlier rows"
+                (refusals if same else notes).append(message)
         if same:
             refusals += _other_start(source, part, given, there, began, bound)
         chosen = {
@@ -111,11 +111,11 @@ def filling_range(
             for topic, each in given.items()
         }
         starts[source.id] = json.dumps(chosen)
-        notes += _told(source, chosen, there, bound, again=source.id in positions)
-    return FillingRange(starts, tuple(notes), tuple(dict.fromkeys(refusals)))
+        notes += _describe_range(source, chosen, there, bound, again=source.id in positions)
+    return BackfillRange(starts, tuple(notes), tuple(dict.fromkeys(refusals)))
 
 
-def _given(cluster: Cluster, topics: Sequence[str], at: FillingStart, there: Offsets, began: Any) -> Offsets:
+def _given(cluster: Cluster, topics: Sequence[str], at: BackfillStart, there: Offsets, began: Any) -> Offsets:
     if isinstance(at.mode, int):
         return cluster.start_offsets(topics, StartPosition(mode="timestamp", timestamp_ms=at.mode))
     if at.mode == EARLIEST:
@@ -127,9 +127,9 @@ def _given(cluster: Cluster, topics: Sequence[str], at: FillingStart, there: Off
 
 
 def _other_start(
-    source: Source, part: FilledPart, given: Offsets, there: Offsets, began: Any, bound: Any
+    source: Source, part: BackfillPart, given: Offsets, there: Offsets, began: Any, bound: Any
 ) -> Iterator[str]:
-    """Why a source does not start where it did for the first query."""
+    """The reasons why a source cannot start where it did for the first query."""
     table, shared = source.table.name, ", ".join(part.shared)
     kept = f"{shared} {'are' if len(part.shared) > 1 else 'is'} kept and feed{'' if len(part.shared) > 1 else 's'}"
     for topic, partitions in bound.items():
@@ -148,7 +148,7 @@ def _other_start(
                 )
 
 
-def _told(
+def _describe_range(
     source: Source, starts: Mapping[str, Mapping[str, int]], there: Offsets, bound: Any, *, again: bool
 ) -> Iterator[str]:
     records = sum(
@@ -162,8 +162,8 @@ def _told(
         yield f"table {source.table.name}: records are gone from Kafka: {', '.join(gone)}"
 
 
-def _as_told(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
-    """Offsets as Spark's JSON of them has them."""
+def _as_json(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+    """Offsets in the form of Spark's JSON."""
     return {topic: {str(partition): offset for partition, offset in each.items()} for topic, each in offsets.items()}
 
 
@@ -173,12 +173,12 @@ def positions_in(meaning: Meaning) -> dict[int, int]:
 
 
 class FollowedEnds:
-    """The end of what a filling reads: that of the last batch of the first query, for as long as that runs. A source
-    that this does not read ends where its topics do.
+    """The end of what a backfill reads: the end of the first query's last batch, for as long as that query runs. A
+    source that the first query does not read ends where its topics do.
 
-    `positions` are those of sources in the log of the first query, `others` ask for the ends of sources that it does
-    not read. `stopped` tries to keep that query from running, and says whether it does not; `release` lets it run
-    again. `tell` hears of progress.
+    `positions` are those of sources in the log of the first query, `others` return the ends of the sources that it does
+    not read. `stopped` tries to keep that query from running, and returns whether that succeeded; `release` lets it run
+    again. `tell` is called with the progress.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class FollowedEnds:
         tell: Callable[..., None],
         look_every: float = LOOK_EVERY,
     ) -> None:
-        self.settled = False
+        self.complete = False
         self._files = files
         self._positions = positions
         self._others = others
@@ -206,20 +206,20 @@ class FollowedEnds:
 
     def now(self) -> Mapping[int, str]:
         """Return the end offsets of each source, as Spark's JSON of them."""
-        if not self.settled and time.monotonic() >= self._look_at:
+        if not self.complete and time.monotonic() >= self._look_at:
             self._look()
         return {source: json.dumps(each) for source, each in self._ends.items()}
 
     def final(self, read: Mapping[int, Mapping[str, Mapping[str, int]]]) -> bool:
-        """Return whether all is read that the first query has read, and it is stopped."""
+        """Return whether everything that the first query has read is read, and that query is stopped."""
         self.now()
         left = self._left(read)
         if time.monotonic() >= self._tell_at:
             self._tell_at = time.monotonic() + TELL_EVERY
-            self._tell("filling", records_left=left)
+            self._tell("backfill", records_left=left)
         if left:
             return False
-        if not self.settled:
+        if not self.complete:
             if not self._stopped():
                 self._wait("stop the running query; the changed query then takes over")
                 return False
@@ -231,7 +231,7 @@ class FollowedEnds:
                 )
                 return False
             self._look()
-            self.settled = True
+            self.complete = True
         return not self._left(read)
 
     def _look(self) -> None:
@@ -239,7 +239,7 @@ class FollowedEnds:
         found = ends(self._files, last(self._files, COMMITS))
         self._ends = {source: found[at] or {} for source, at in self._positions.items()}
         for source, ask in self._others.items():
-            self._ends[source] = _as_told(ask())
+            self._ends[source] = _as_json(ask())
 
     def _left(self, read: Mapping[int, Mapping[str, Mapping[str, int]]]) -> int:
         return sum(
@@ -252,26 +252,26 @@ class FollowedEnds:
     def _wait(self, why: str) -> None:
         if self._waits_for != why:
             self._waits_for = why
-            self._tell("filled", waits_for=why)
+            self._tell("backfilled", waits_for=why)
 
 
 @dataclass(frozen=True, slots=True)
-class FillingRecord:
-    """The memory that a filling has of itself: the query that it is `of`, its part, and where its sources start."""
+class BackfillRecord:
+    """The record of a backfill: the query that it is `of`, its part, and where its sources start."""
 
     of: str
     part: str
     starts: Mapping[int, str]
 
     @staticmethod
-    def read(filling: Files) -> FillingRecord | None:
-        """Return what was written; None where no filling has begun."""
-        told = SmallFiles(filling).read(RECORD)
-        if told is None:
+    def read(backfill: Files) -> BackfillRecord | None:
+        """Return the stored record; None if no backfill has begun."""
+        stored = SmallFiles(backfill).read(RECORD)
+        if stored is None:
             return None
-        return FillingRecord(told["of"], told["part"], {int(k): v for k, v in told["starts"].items()})
+        return BackfillRecord(stored["of"], stored["part"], {int(k): v for k, v in stored["starts"].items()})
 
-    def write(self, filling: Files) -> None:
-        """Remember it."""
+    def write(self, backfill: Files) -> None:
+        """Store the record."""
         starts = {str(source): text for source, text in self.starts.items()}
-        SmallFiles(filling).write(RECORD, {"of": self.of, "part": self.part, "starts": starts})
+        SmallFiles(backfill).write(RECORD, {"of": self.of, "part": self.part, "starts": starts})

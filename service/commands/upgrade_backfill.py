@@ -1,4 +1,4 @@
-"""The command `tailrace upgrade --from`: fill new operators of a job, and let the changed query take over."""
+"""The command `tailrace upgrade --from`: backfill new operators of a job, and let the changed query take over."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from service.checkpoint.files import Files
 from service.checkpoint.small_files import QUERY, SmallFiles
 from service.commands.pipelines import job_named, variable_secrets
 from service.commands.stopped_job import hadoop_settings
-from service.deployment.deployment import Deployment, checkpoint_of
-from service.deployment.filling import (
+from service.deployment.backfill import (
     FOLDER,
-    FillingRecord,
-    FillingStart,
+    BackfillRecord,
+    BackfillStart,
     FollowedEnds,
-    filling_range,
+    backfill_range,
     positions_in,
 )
+from service.deployment.deployment import Deployment, checkpoint_of
 from service.deployment.planning import plan_deployment
-from service.deployment.taking_over import NotFilled, take_over
-from service.deployment.upgrading import compared, settled, with_known_ids
+from service.deployment.taking_over import BackfillIncomplete, take_over
+from service.deployment.upgrading import compared, recovered_query, with_known_ids
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from service.host.machine import MachineError
@@ -37,7 +37,7 @@ from service.kafka.errors import KafkaConfigError, KafkaFailure
 from service.observability.observer import Observer
 from service.observability.page.settings_shown import secrets_of
 from service.observability.redaction import Redaction
-from service.plan.filling import FilledPart, filled_part
+from service.plan.backfill import BackfillPart, backfill_part
 from service.plan.lowering.lower import compile_job
 from service.plan.meaning import Meaning
 from service.plan.program import Program
@@ -54,8 +54,8 @@ _REFUSED = (
 )
 
 
-def fill(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
-    """Fill what is new in the jobs that are meant, all or none; the answer is the exit code."""
+def backfill(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
+    """Backfill what is new in the jobs that are meant, all or none; the answer is the exit code."""
     jobs = job_named(pipeline, arguments.job)
     if not jobs:
         names = ", ".join(j.name for j in pipeline.jobs)
@@ -71,7 +71,7 @@ def fill(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory() as scratch, ExitStack() as held:
             return _all(
                 [
-                    _Filler(program, settings, redaction, scratch, held.enter_context(ExitStack()))
+                    _BackfillJob(program, settings, redaction, scratch, held.enter_context(ExitStack()))
                     for program in programs
                 ],
                 settings,
@@ -80,7 +80,7 @@ def fill(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
             )
     except (KafkaConfigError, MachineError, StateMismatch) as error:
         return _said(WRONG, redaction.foreign(str(error)))
-    except (KafkaFailure, CheckpointInUse, JvmFailed, NotFilled) as error:
+    except (KafkaFailure, CheckpointInUse, JvmFailed, BackfillIncomplete) as error:
         return _said(FAILED, redaction.foreign(str(error)))
 
 
@@ -90,50 +90,52 @@ def _said(code: int, *sentences: str) -> int:
     return code
 
 
-def _all(fillers: Sequence[_Filler], settings: Settings, redaction: Redaction, arguments: argparse.Namespace) -> int:
-    """Do with all jobs what is asked for. One that is refused keeps the others from being filled: the pipeline could
-    not run."""
+def _all(
+    backfills: Sequence[_BackfillJob], settings: Settings, redaction: Redaction, arguments: argparse.Namespace
+) -> int:
+    """Do with all jobs what is asked for. One that is refused keeps the others from being backfilled: the pipeline
+    could not run."""
     if arguments.discard:
-        for each in fillers:
+        for each in backfills:
             each.discard()
         return OK
-    code = max([each.prepare(arguments) for each in fillers])
-    filled = {each.name: each for each in fillers if each.to_fill is not None}
-    if code != OK or arguments.check or not filled:
+    code = max([each.prepare(arguments) for each in backfills])
+    backfilled = {each.name: each for each in backfills if each.to_backfill is not None}
+    if code != OK or arguments.check or not backfilled:
         return code
     settings = settings.model_copy(update={"http": settings.http.model_copy(update={"port": 0})})
     observer = observer_for(settings, redaction)
-    parts = tuple(each.begin(observer) for each in filled.values())
+    parts = tuple(each.begin(observer) for each in backfilled.values())
     code = Service(
         parts,
         settings,
         observer,
-        plan=lambda program, settings: filled[program.name].planned(program, settings),
-        place=lambda program, _: filled[program.name].place,
+        plan=lambda program, settings: backfilled[program.name].planned(program, settings),
+        place=lambda program, _: backfilled[program.name].place,
     ).run()
-    if code != OK or not all(each.settled for each in filled.values()):
-        for each in filled.values():
-            each.tell("the filling is not complete, and the checkpoint is unchanged; run the same command to resume")
+    if code != OK or not all(each.complete for each in backfilled.values()):
+        for each in backfilled.values():
+            each.tell("the backfill is not complete, and the checkpoint is unchanged; run the same command to resume")
         return code or FAILED
-    for each in filled.values():
+    for each in backfilled.values():
         each.take_over()
     return OK
 
 
 @dataclass(frozen=True, slots=True)
-class _ToFill:
-    """What is to be filled of a job whose checkpoint remembers `known`. `deployment` is that of the part, `starts`
-    says where its sources begin, and `goes_on` that a filling was begun already."""
+class _ToBackfill:
+    """What is to be backfilled of a job whose checkpoint remembers `known`. `deployment` is that of the part, `starts`
+    says where its sources begin, and `goes_on` that a backfill was begun already."""
 
-    part: FilledPart
+    part: BackfillPart
     known: Mapping[str, Any]
     deployment: Deployment
     starts: Mapping[int, str]
     goes_on: bool
 
 
-class _Filler:
-    """One job that is filled. `held` holds the lock of its checkpoint, once its query is stopped."""
+class _BackfillJob:
+    """One job that is backfilled. `held` holds the lock of its checkpoint, once its query is stopped."""
 
     def __init__(
         self, program: Program, settings: Settings, redaction: Redaction, scratch: str, held: ExitStack
@@ -146,10 +148,10 @@ class _Filler:
         self._url = checkpoint_of(program, settings)
         self._files = self._opened(self._url, scratch)
         self.place = f"{self._url}/{FOLDER}"
-        self._filling = self._opened(self.place, scratch)
+        self._backfill = self._opened(self.place, scratch)
         self._held = held
         self._stopped = False
-        self.to_fill: _ToFill | None = None
+        self.to_backfill: _ToBackfill | None = None
         self._followed: FollowedEnds | None = None
 
     def _opened(self, url: str, scratch: str) -> Files:
@@ -161,18 +163,18 @@ class _Filler:
         return self._program.name
 
     @property
-    def settled(self) -> bool:
+    def complete(self) -> bool:
         """Whether all is read, and the query before is stopped."""
-        return self._followed is not None and self._followed.settled
+        return self._followed is not None and self._followed.complete
 
     def discard(self) -> None:
-        """Throw away what was filled so far."""
+        """Throw away what was backfilled so far."""
         with CheckpointLock(self.place):
             self._remove()
-        self.tell("the filling is discarded; rows that it has written to new tables remain")
+        self.tell("the backfill is discarded; rows that it has written to new tables remain")
 
     def prepare(self, arguments: argparse.Namespace) -> int:
-        """Find out whether the job can be filled, and what is `to_fill`; the answer is the exit code."""
+        """Find out whether the job can be backfilled, and what is `to_backfill`; the answer is the exit code."""
         known = SmallFiles(self._files).read(QUERY)
         if known is None or last(self._files, COMMITS) < 0:
             return self.tell(f"no batch is done in {self._url}: `tailrace run` starts with the changed query itself")
@@ -182,44 +184,44 @@ class _Filler:
             return self._same()
         before = Meaning.from_json(known["meaning"])
         self._positions = positions_in(before)
-        part = filled_part(self._program, before)
+        part = backfill_part(self._program, before)
         if not part.anything and not found.refusals:
             return self.tell("nothing is new: `tailrace run` continues with the changed query")
         return self._prepare(arguments, known, found, part)
 
     def _same(self) -> int:
-        record = FillingRecord.read(self._filling)
+        record = BackfillRecord.read(self._backfill)
         if record is not None and record.of == self._program.meaning.query:
             self._remove()  # it was killed when all was done but this
         return self.tell("the checkpoint belongs to this query: `tailrace run` continues from it")
 
     def _prepare(
-        self, arguments: argparse.Namespace, known: Mapping[str, Any], found: Upgrade, part: FilledPart
+        self, arguments: argparse.Namespace, known: Mapping[str, Any], found: Upgrade, part: BackfillPart
     ) -> int:
         lines = [*map(str, found.verdicts), *found.notes, *_goes_on(self._program, part)]
         if found.obstacles or part.refusals:
             return self._refuse(lines, [*found.obstacles, *part.refusals])
-        # Of tables that are written nothing is asked yet: their topics may be made by the filling.
+        # Of tables that are written nothing is asked yet: their topics may be made by the backfill.
         deployment = plan_deployment(replace(part.program, outputs=()), self._settings)
-        record = FillingRecord.read(self._filling)
+        record = BackfillRecord.read(self._backfill)
         if record is not None and record.of == known["meaning"]["query"]:
             self._remove()  # it took over, and was killed before it could tidy up
             record = None
         if record is not None and (record.of, record.part) != (self._program.meaning.query, part.program.meaning.query):
-            hint = "continue with that query, or delete the filling with --discard"
-            return self._refuse([], [f"{self.place} holds the filling of another query\n  hint:   {hint}"])
-        at: FillingStart = arguments.start
-        range_ = filling_range(deployment, part, at, self._files, self._positions)
+            hint = "continue with that query, or delete the backfill with --discard"
+            return self._refuse([], [f"{self.place} holds the backfill of another query\n  hint:   {hint}"])
+        at: BackfillStart = arguments.start
+        range_ = backfill_range(deployment, part, at, self._files, self._positions)
         if range_.refusals:
             return self._refuse(lines, list(range_.refusals))
-        goes_on = "" if record is None else "an earlier filling is resumed, from the position at which it began"
+        goes_on = "" if record is None else "an earlier backfill is resumed, from the position at which it began"
         self.tell(*lines, *filter(None, [goes_on]), *range_.notes)
         if arguments.check:
-            return self.tell("it can be filled from there")
+            return self.tell("it can be backfilled from there")
         if not self._may_begin(arguments):
             return FAILED
         starts = range_.starts if record is None else record.starts
-        self.to_fill = _ToFill(part, known, deployment, starts, goes_on=record is not None)
+        self.to_backfill = _ToBackfill(part, known, deployment, starts, goes_on=record is not None)
         return OK
 
     def _may_begin(self, arguments: argparse.Namespace) -> bool:
@@ -227,13 +229,13 @@ class _Filler:
         if not CheckpointAddress(self._url).is_folder and not arguments.stopped:
             self.tell(
                 "an object store has no lock that shows whether the job runs\n"
-                "  hint:   stop it, and pass --stopped; a job started before the filling ends would lose what is"
-                " filled"
+                "  hint:   stop it, and pass --stopped; a job started before the backfill ends would lose what is"
+                " backfilled"
             )
             return False
         if not self._stop():
             return True
-        settled(self._files)
+        recovered_query(self._files)
         waiting = unfinished(self._files)
         self._let_go()
         if waiting is not None:
@@ -258,12 +260,12 @@ class _Filler:
         self._stopped = False
 
     def begin(self, observer: Observer) -> Program:
-        """Remember what is filled, and return the part of the program that fills it."""
+        """Remember what is backfilled, and return the part of the program that backfills it."""
         found = self._found()
         if not found.goes_on:
             with CheckpointLock(self.place):
                 part = found.part.program.meaning.query
-                FillingRecord(self._program.meaning.query, part, found.starts).write(self._filling)
+                BackfillRecord(self._program.meaning.query, part, found.starts).write(self._backfill)
         before, read = self._positions, [s.id for s in found.part.program.sources]
         self._followed = FollowedEnds(
             self._files,
@@ -281,20 +283,22 @@ class _Filler:
         return replace(plan_deployment(program, settings), place=self.place, starts=starts, ends=self._followed)
 
     def take_over(self) -> None:
-        """Have the changed query take over what was filled. Raises NotFilled."""
+        """Have the changed query take over what was backfilled. Raises BackfillIncomplete."""
         found = self._found()
         if SmallFiles(self._files).read(QUERY) != found.known:
-            raise NotFilled("another query has used the checkpoint meanwhile: start again, with --discard first")
-        batch = take_over(self._files, self._filling, found.part, self._program)
+            raise BackfillIncomplete(
+                "another query has used the checkpoint meanwhile: start again, with --discard first"
+            )
+        batch = take_over(self._files, self._backfill, found.part, self._program)
         self._remove()
         self.tell(f"the changed query has taken over, from batch {batch} on: start it")
 
-    def _found(self) -> _ToFill:
-        assert self.to_fill is not None, "prepared"
-        return self.to_fill
+    def _found(self) -> _ToBackfill:
+        assert self.to_backfill is not None, "prepared"
+        return self.to_backfill
 
     def _teller(self, observer: Observer) -> Callable[..., None]:
-        return lambda event, **told: observer.say("info", event, query=self._program.name, **told)
+        return lambda event, **details: observer.say("info", event, query=self._program.name, **details)
 
     def _remove(self) -> None:
         self._files.remove_folder(FOLDER)
@@ -310,10 +314,12 @@ class _Filler:
         return OK
 
 
-def _goes_on(program: Program, part: FilledPart) -> list[str]:
+def _goes_on(program: Program, part: BackfillPart) -> list[str]:
     """What becomes of tables that the query before has written, too."""
     tables = dict.fromkeys(o.table.name for o in program.outputs if o.table.name not in part.tables)
-    filled = [f"table {name} is written from the position on at which the filling starts" for name in part.tables]
+    backfilled = [f"table {name} is written from the position on at which the backfill starts" for name in part.tables]
     if part.operators and tables:
-        filled.append(f"what stands in {', '.join(tables)} is not filled; its changes are those of the new query")
-    return filled
+        backfilled.append(
+            f"what stands in {', '.join(tables)} is not backfilled; its changes are those of the new query"
+        )
+    return backfilled

@@ -1,4 +1,4 @@
-"""Where the sources of a filling start, and when that is not where they have to."""
+"""Where the sources of a backfill start, and when that is not where they have to."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from service.checkpoint.files import FolderFiles
-from service.deployment import filling
-from service.deployment.filling import BEGINNING, EARLIEST, FillingRange, FillingStart, filling_range, positions_in
+from service.deployment import backfill
+from service.deployment.backfill import BEGINNING, EARLIEST, BackfillRange, BackfillStart, backfill_range, positions_in
 from service.kafka.admin import Offsets, StartPosition
-from service.plan.filling import filled_part
+from service.plan.backfill import backfill_part
 from tests.spark.test_upgrades import CHANGES, QUERY_BEFORE, program_of
 
 BEFORE = QUERY_BEFORE.replace("'1 d'", "'0 s'")
@@ -41,9 +41,9 @@ class _Cluster:
 
 def asked(
     folder: Path, monkeypatch: pytest.MonkeyPatch, at: str, change: str, *, gone: int = 0, began: int = 0, **more: Any
-) -> FillingRange:
+) -> BackfillRange:
     """What is found for a query that has read `orders` from `began` to 40 and 50."""
-    monkeypatch.setattr(filling, "Cluster", type("Cluster", (_Cluster,), {"first": gone, **more}))
+    monkeypatch.setattr(backfill, "Cluster", type("Cluster", (_Cluster,), {"first": gone, **more}))
     text = BEFORE
     for old, new in CHANGES[change].replaced.items():
         text = text.replace(old, new)
@@ -54,12 +54,12 @@ def asked(
     files.put("commits/3", [b"v1\n{}"])
     for position, source in enumerate(before.sources):
         files.put(f"sources/{position}/0", [json.dumps({source.table.name: {"0": began, "1": began}}).encode()])
-    part = filled_part(after, before.meaning)
+    part = backfill_part(after, before.meaning)
     address = SimpleNamespace(librdkafka={})
     deployment: Any = SimpleNamespace(
         program=part.program, source_addresses={s.id: address for s in part.program.sources}
     )
-    return filling_range(deployment, part, FillingStart.of(at), files, positions_in(before.meaning))
+    return backfill_range(deployment, part, BackfillStart.of(at), files, positions_in(before.meaning))
 
 
 def test_it_starts_at_the_place_that_is_given_and_not_behind_what_the_query_has_read(
@@ -110,4 +110,4 @@ def test_a_topic_that_is_compacted_is_told_of_or_refused(tmp_path: Path, monkeyp
 @pytest.mark.parametrize("text", ["yesterday", "2024-05-01T00:00:00", ""])
 def test_a_place_that_says_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"zone|Invalid"):
-        FillingStart.of(text)
+        BackfillStart.of(text)

@@ -1,4 +1,4 @@
-"""What is new in a changed query is filled beside the running one, through Kafka and Spark, and takes over exactly
+"""What is new in a changed query is backfilled beside the running one, through Kafka and Spark, and takes over exactly
 once."""
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def upgrades(kafka: Broker, tmp_path: Path) -> Iterator[Upgrades]:
     made.kill()
 
 
-def test_what_is_new_is_filled_while_the_query_is_stopped(
+def test_what_is_new_is_backfilled_while_the_query_is_stopped(
     kafka: Broker,
     make_topic: MakeTopic,
     service: Callable[..., ServiceProcess],
@@ -222,7 +222,7 @@ def test_what_is_new_is_filled_while_the_query_is_stopped(
     upgrades.start(*arguments)
     assert upgrades.wait() == 0, upgrades.log[-4000:]
     assert "the changed query has taken over" in upgrades.log
-    assert not (tmp_path / "checkpoint/totals/tailrace/filling").exists()
+    assert not (tmp_path / "checkpoint/totals/tailrace/backfill").exists()
     job.rewrite(pipeline.after)
     job.start(SPARK__PARTITIONS="3")
     job.until("all totals are there", pipeline.answered_new)
@@ -233,7 +233,7 @@ def test_what_is_new_is_filled_while_the_query_is_stopped(
     pipeline.check_new()
 
 
-def test_all_jobs_of_a_pipeline_are_filled_before_it_runs(
+def test_all_jobs_of_a_pipeline_are_backfilled_before_it_runs(
     kafka: Broker,
     make_topic: MakeTopic,
     service: Callable[..., ServiceProcess],
@@ -262,7 +262,7 @@ def test_all_jobs_of_a_pipeline_are_filled_before_it_runs(
     pipeline.file.write_text(two_jobs("".join(others), large))
     arguments = ("--stopped", "--from", "earliest", str(pipeline.file))
     upgrades.start(*arguments)
-    upgrades.until("a filling is under way", lambda: '"records_left"' in upgrades.log)
+    upgrades.until("a backfill is under way", lambda: '"records_left"' in upgrades.log)
     upgrades.kill()
     for _ in range(2):
         upgrades.start(*arguments)

@@ -15,7 +15,8 @@ ROOT = Path(__file__).parent.parent
 # A part is the longest of these names that a module's name starts with; it may import from itself and from what stands
 # beside it. What is not listed here stands above all of them.
 MAY_IMPORT: dict[str, set[str]] = {
-    "operators": set(),
+    "operators": {"operators.state.mapped"},
+    "operators.state.mapped": set(),
     "service.host.machine": set(),
     "service.host.clock": set(),
     "service.host.guard": set(),
@@ -41,8 +42,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.record_packing",
         "service.schema_registry",
     },
-    "service.runtime": {"operators", "service.plan", "service.formats", "service.schema_registry"},
-    "service.checkpoint": set(),
+    "service.runtime": {
+        "operators",
+        "operators.state.mapped",
+        "service.plan",
+        "service.formats",
+        "service.schema_registry",
+    },
+    "service.checkpoint": {"operators.state.mapped"},
     "service.inspection": {"operators", "service.checkpoint", "service.plan", "service.runtime"},
     "service.sql": {
         "service.plan",
@@ -208,6 +215,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.databases",
         "service.databases.errors",
         "operators",
+        "operators.state.mapped",
         "service.archives",
         "service.deployment.capacity",
         "service.deployment.deployment",

@@ -33,7 +33,7 @@ WRITTEN_EARLY = 4 << 20
 
 SEARCHED = 1024
 """Keys that have been searched for when the pages of blocks are given back. Each maps some pages of every column, and
-the system as many beside each: a few keys map a block whole. Once for so many keys that costs little."""
+the system as many beside each: a few keys map a block whole. Once for that many keys costs little."""
 
 KEPT_MAPPED = 32 << 20
 """Bytes of blocks of a state whose pages stay, however often they are searched."""
@@ -128,7 +128,7 @@ class BlockStore:
         return loaded
 
     def searched(self, keys: int) -> None:
-        """Note that so many `keys` have been searched for in a block, and that what was found has been copied."""
+        """Note that this number of `keys` has been searched for in a block, and that what was found has been copied."""
         self._searched += keys
         if self._searched >= SEARCHED and sum(self._touched.values()) > KEPT_MAPPED:
             self._give_all_back()

@@ -58,7 +58,7 @@ class Trace:
         self._store.rows_read += rows
 
     def note_searched(self, keys: int) -> None:
-        """Note that so many keys were searched for in a block, and that what was found has been copied."""
+        """Note that this number of keys was searched for in a block, and that what was found has been copied."""
         self._store.searched(keys)
 
     def key_hash(self, rows: pa.Table, columns: Sequence[int]) -> Hashes:

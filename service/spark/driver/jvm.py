@@ -50,6 +50,8 @@ TUNED: Sequence[str] = (
     # The archive of classes is used at the address it was made for: at any other address all of its pages are changed
     # first, which makes 110 MiB of them private to this process.
     *("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"),
+    # What the JVM has allocated beside its heap and freed goes back to the system; older JVMs do not know the option.
+    *("-XX:+IgnoreUnrecognizedVMOptions", "-XX:TrimNativeHeapInterval=30000"),
     # Planning a batch runs half of Spark once. Only code that runs for every row is worth the second compiler's time.
     *("-XX:Tier4InvocationThreshold=50000", "-XX:Tier4MinInvocationThreshold=6000"),
     *("-XX:Tier4CompileThreshold=150000", "-XX:Tier4BackEdgeThreshold=400000"),

@@ -93,7 +93,7 @@ class _Grown:
             for first in range(start, min(start + STEP_ROWS * TOGETHER, len(chosen)), STEP_ROWS):
                 part = slice(first, first + STEP_ROWS)
                 run += store.write(_like(pattern, chosen[part], hashes[part]), spec.expires_by)
-            added, _ = store.seal()
+            added = store.seal()[0]
             places |= {f"{identity}:{block}": writer.add(data) for block, data in added.items()}
             writer.close()
         contents.runs = {**contents.runs, contents.next_run: tuple(run)}  # the oldest

@@ -10,7 +10,7 @@ SECONDS = {
     "tests/spark/test_growth.py": 180,
     "tests/chaos/test_kills.py": 180,
     "tests/spark/test_rolling_forward.py": 90,
-    "tests/spark/test_filling.py": 90,
+    "tests/spark/test_backfill.py": 90,
     "tests/spark/test_restarts.py": 90,
     "tests/spark/test_workers_killed.py": 90,
     "tests/spark/test_executors.py": 90,

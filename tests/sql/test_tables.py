@@ -160,6 +160,22 @@ def test_a_wrong_column_is_refused(columns: str, primary: str):
     assert mistakes(columns) == [primary]
 
 
+@pytest.mark.parametrize(
+    ("key", "formats"),
+    [
+        ("value.source.table", "'debezium-json'"),
+        ("value.database", "'canal-json' or 'maxwell-json'"),
+        ("value.primary-keys", "'ogg-json'"),
+    ],
+)
+def test_metadata_of_another_format_is_refused_with_the_formats_that_have_it(key: str, formats: str):
+    with pytest.raises(PipelineErrors) as found:
+        read(f"CREATE TABLE t (a INT, m STRING METADATA FROM '{key}') WITH ({KAFKA})")
+    (mistake,) = found.value.mistakes
+    assert mistake.primary == f"metadata '{key}' does not exist in this format"
+    assert mistake.detail == f"it comes with 'format' = {formats}"
+
+
 def test_an_upsert_table_needs_a_key():
     options = KAFKA.replace("'kafka'", "'upsert-kafka'").replace("'format'", "'key.format' = 'json', 'value.format'")
     assert mistakes("a INT", options) == ["connector 'upsert-kafka' needs a PRIMARY KEY"]

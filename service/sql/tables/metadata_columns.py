@@ -95,9 +95,10 @@ def check_metadata(key: str, kind: DataType, connector: Connector) -> None:
     known = {**_METADATA, **_OF_FORMATS.get(form, {})}
     if key not in known:
         others = [name for name, keys in _OF_FORMATS.items() if key in keys]
+        formats = " or ".join(f"'{name}'" for name in others)
         raise SqlError(
             f"metadata '{key}' does not exist" + (" in this format" if others else ""),
-            detail=f"it comes with 'format' = '{', '.join(others)}'" if others else f"there is {', '.join(known)}",
+            detail=f"it comes with 'format' = {formats}" if others else f"there is {', '.join(known)}",
             hint=did_you_mean(key, known),
         )
     wanted = known[key]

@@ -80,8 +80,9 @@ class TemporalJoinOperator(KernelDefaults):
 
     @property
     def version(self) -> int:
-        """2 where a row that is taken back in event time is not shown, and was padded before."""
-        return 2 if self.doubts and not self.append and self.right_time is not None else 1
+        """3 where a row that is taken back in event time is padded only if its condition can be computed: in version 1
+        it was padded anyway, in version 2 fewer conditions could be."""
+        return 3 if self.doubts and not self.append and self.right_time is not None else 1
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:

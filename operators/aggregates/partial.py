@@ -70,11 +70,10 @@ class PartialAggregate(KernelDefaults):
         """Return the names of the BIGINT columns between the keys and the accumulators."""
         return ()
 
-    def partials(self, rows: pa.Table, times: Sequence[str], sql: Sql, source: str = "changes") -> pa.Table:
-        """Aggregate `rows`, which `source` reads as `changes`, by the keys and by `times`, an expression for each of
-        the columns of `times()`."""
+    def partials(self, rows: pa.Table, times: Sequence[str], sql: Sql) -> pa.Table:
+        """Aggregate `rows` by the keys and by `times`, an expression for each of the columns of `times()`."""
         by = [*zip(columns(self.keys), key_names(self), strict=True), *zip(times, self.times(), strict=True)]
-        found = sql(layout_of(self).partials(by, source), {"changes": rows})
+        found = sql(layout_of(self).partials(by, "changes"), {"changes": rows})
         return as_changes(weigh(found.rename_columns(self.output.names), 1), self.output)
 
 

@@ -135,14 +135,14 @@ class GroupBy(KernelDefaults):
         ]
         return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
 
-    def _forget_values(self, state: State, sets: Sequence[KeyedTable], strays: pa.Table, now: int, sql: Sql) -> None:
-        """Forget the values of groups that are not kept: they came together with a retraction that met no row."""
-        keys = strays.column_names
-        for table in sets if strays.num_rows else ():
-            kept = table.read_groups(state, strays)
-            if keys:
-                belongs = join("kept", "strays", same(of("kept", keys), of("strays", keys)), "SEMI JOIN")
-                kept = sql(select(["*"], belongs), {"kept": kept, "strays": strays})
+    def _forget_values(self, state: State, sets: Sequence[KeyedTable], ended: pa.Table, now: int, sql: Sql) -> None:
+        """Forget the values that groups without rows still have, which is so where a retraction met no row."""
+        keys = ended.column_names
+        for table in sets if ended.num_rows else ():
+            kept = table.read_groups(state, ended)
+            if keys and kept.num_rows:
+                belongs = join("kept", "ended", same(of("kept", keys), of("ended", keys)), "SEMI JOIN")
+                kept = sql(select(["*"], belongs), {"kept": kept, "ended": ended})
             if kept.num_rows:
                 pairs = table.read(state, kept, sql)
                 stays = np.zeros(kept.num_rows, dtype=np.bool_)
@@ -187,8 +187,7 @@ class GroupBy(KernelDefaults):
         was, is_, differs = (answers.column(name).to_numpy() for name in (FOUND, "alive", "differs"))
         groups.write(state, pairs, answers, clock.now, stays=is_)
         if sets:
-            strays = ~is_ & (~was | (answers.column(ROWS).to_numpy() < 0))
-            self._forget_values(state, sets, answers.filter(pa.array(strays)).select(keys), clock.now, sql)
+            self._forget_values(state, sets, answers.filter(pa.array(~is_)).select(keys), clock.now, sql)
         old, new = [*keys, *olds], [*keys, *news]
         changes = difference(answers, old, new, was, is_, differs, self.output, refresh=self.ttl > 0)
         return Step(changes=changes, unmatched_retractions=_unmatched_retractions(answers))

@@ -359,6 +359,23 @@ def test_a_row_beside_a_retraction_without_state_leaves_no_value_behind(hashes, 
     assert run.applied == Counter([("ann", 1, 1, 3, (3,), 3), ("bob", 2, 2, 9, (1, 9), 1)])
 
 
+@pytest.mark.parametrize("hashes", ["apart", "shared"])
+@pytest.mark.parametrize("come", [[], [9]])
+def test_a_group_that_ends_by_the_retraction_of_another_row_leaves_no_value_behind(hashes, come, monkeypatch):
+    """As after a time to live, when a row of before is deleted that the group no longer has."""
+    if hashes == "shared":
+        share_hashes(monkeypatch)
+    run = Run(grouping((0,), VALUES_KEPT))
+    run(Batch([Change(row("bob", 9))]))
+    before = run.state_rows()
+    run(Batch([Change(row("ann", 7))]))
+    gone = [Change(row("ann", value), -1) for value in (6, 5)[: 1 + len(come)]]
+    run(Batch([*gone, *(Change(row("ann", value)) for value in come)]))
+    assert run.state_rows() == before
+    run(Batch([Change(row("ann", 3))]))
+    assert run.applied == Counter([("ann", 1, 1, 3, (3,), 3), ("bob", 1, 1, 9, (9,), 9)])
+
+
 def test_values_without_a_key_are_forgotten_with_their_row():
     run = Run(grouping((), VALUES_KEPT))
     run(Batch([Change(row("ann", 7)), Change(row("ann", 6), -1)]))

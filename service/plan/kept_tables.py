@@ -4,13 +4,18 @@ the query. It contains no value of the query."""
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from operators.joins.temporal_join import TemporalJoinOperator
+from operators.over.over import OverOperator
 from operators.state.operator_state import TableKind, TraceSpec
+from operators.windows.numbered_windows import NumberedWindows
+from operators.windows.session_aggregate import SessionAggregate
+from operators.windows.session_rows import SessionRows
 from service.plan.program import Operator, Program
 
 OPERATORS = "operators"
@@ -18,6 +23,9 @@ OPERATORS = "operators"
 
 _SIDES = {"left": 0, "right": 1}
 """The first words of the names of tables that keep rows of one input, of an operator with two."""
+
+_OF_VERSIONS = {"ahead", "current", "answered", "times"}
+"""The tables of a temporal join with columns of its right input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +96,37 @@ def kept_operators(program: Program) -> tuple[KeptOperator, ...]:
 
 def _kept(operator: Operator, name: str, spec: TraceSpec) -> KeptTable:
     port = next((number for side, number in _SIDES.items() if name.startswith(side)), 0)
+    if isinstance(operator.kernel, TemporalJoinOperator) and name in _OF_VERSIONS:
+        port = 1
     known = operator.ports[port] if port < len(operator.ports) else ()
+    keys = _key_names(operator)
     shown: dict[str, str] = {}
     for column in spec.schema.names:
-        place = int(column[1:]) if column[0] in "ck" and column[1:].isdigit() else len(known)
+        names = {"c": known, "k": keys}.get(column[0], ()) if column[1:].isdigit() else ()
+        place = int(column[1:]) if names else 0
         # Two columns of one name are told apart by their places.
-        wanted = known[place] if place < len(known) and known[place] else column
+        wanted = names[place] if place < len(names) and names[place] else column
         shown[column] = column if wanted in shown.values() else wanted
     edge = operator.inputs[port] if port < len(operator.inputs) else operator.inputs[0]
     of_key = [f"{letter}{place}" for place in edge.key or () for letter in "kc"]
     key = tuple(shown[column] for column in of_key if column in shown)
     groups = tuple(shown[column] for column in shown if column[0] == "k" and column[1:].isdigit())
     return KeptTable(spec, shown, groups or key)
+
+
+def _key_names(operator: Operator) -> Sequence[str]:
+    """The names of the keys k0, k1, ... of an operator's tables, as far as its first input has them."""
+    kernel, known = operator.kernel, operator.ports[0] if operator.ports else ()
+    match kernel:
+        case TemporalJoinOperator():
+            places = kernel.left_keys
+        case OverOperator():
+            places = kernel.partition
+        case NumberedWindows() | SessionAggregate() | SessionRows() if kernel.inputs[0] == kernel.partial.input:
+            places = kernel.partial.keys
+        case _:
+            return known
+    return [known[place] for place in places] if known else ()
 
 
 def _to_json(table: KeptTable) -> dict[str, Any]:

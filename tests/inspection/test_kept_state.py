@@ -187,6 +187,50 @@ def test_a_file_that_is_swept_away_while_it_is_copied_has_a_newer_batch_taken(ma
         copy(FolderFiles(str(tmp_path / "nothing")), FolderFiles(str(tmp_path / "c")))
 
 
+TABLES = """
+CREATE TABLE t (x STRING, who STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json');
+CREATE TABLE u (x STRING, who STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'kafka', 'topic' = 'u', 'format' = 'debezium-json');
+CREATE TABLE v (y STRING, me STRING, since TIMESTAMP(3), WATERMARK FOR since AS since, PRIMARY KEY (me) NOT ENFORCED)
+WITH ('connector' = 'upsert-kafka', 'topic' = 'v', 'key.format' = 'json', 'value.format' = 'json');
+CREATE TABLE o (a STRING, b STRING, c STRING)
+WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'changelog-json');
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "table", "columns"),
+    [
+        (
+            "SELECT who, FIRST_VALUE(x), LISTAGG(x) FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '1'"
+            " HOUR) GROUP BY who, window_start, window_end",
+            "slices",
+            {"k0": "who"},
+        ),
+        ("SELECT x, who, MAX(x) OVER (PARTITION BY who ORDER BY ts) FROM t", "totals", {"k0": "who"}),
+        ("SELECT who, MAX(x), MIN(x) FROM t GROUP BY who", "groups", {"k0": "who"}),
+        (
+            "SELECT u.x, who, y FROM u LEFT JOIN v FOR SYSTEM_TIME AS OF u.ts ON who = me",
+            "answered",
+            {"k0": "who", "c0": "y", "c1": "me", "c2": "since"},
+        ),
+        (
+            "SELECT u.x, who, y FROM u LEFT JOIN v FOR SYSTEM_TIME AS OF u.ts ON who = me",
+            "current",
+            {"c0": "y", "c1": "me", "c2": "since"},
+        ),
+    ],
+)
+def test_columns_of_state_have_the_names_that_they_have_in_the_query(
+    query: str, table: str, columns: dict[str, str]
+) -> None:
+    (job,) = read(TABLES + f"INSERT INTO o {query};").jobs
+    tables = {name: each for operator in kept_operators(compile_job(job)) for name, each in operator.tables.items()}
+    shown = tables[table].shown
+    assert {column: name for column, name in shown.items() if column[0] in "kc" and column[1:].isdigit()} == columns
+
+
 def test_the_operators_of_every_golden_pipeline_are_remembered() -> None:
     for file in sorted((Path(__file__).parents[1] / "pipelines").glob("*/pipeline.sql")):
         for job in read(file.read_text()).jobs:

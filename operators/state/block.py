@@ -113,6 +113,13 @@ class BlockStore:
     def load(self, block: Block) -> Loaded:
         """Return the rows of `block`, without a copy."""
         self._quiet = False
+        loaded = self.peek(block)
+        self._touch(block)
+        return loaded
+
+    def peek(self, block: Block) -> Loaded:
+        """Return the rows of `block` to find a place among them: a few pages, which do not count as read. How far a
+        merge is, is asked for in every batch."""
         loaded = self._loaded.get(block.id)
         if loaded is None:
             buffer = self.added[block.id] if block.id in self.added else self._fetch(block.id)
@@ -122,10 +129,13 @@ class BlockStore:
             loaded = _read(buffer)
             if block.clip is not None:
                 loaded = _clipped(loaded, block.clip)
+                self._touch(block)
             self._loaded[block.id] = loaded
+        return loaded
+
+    def _touch(self, block: Block) -> None:
         if block.id in self._mapped:
             self._touched[block.id] = block.bytes
-        return loaded
 
     def searched(self, keys: int) -> None:
         """Note that this number of `keys` has been searched for in a block, and that what was found has been copied."""

@@ -50,7 +50,7 @@ def rows_left(run: Run, store: BlockStore) -> int:
 
 
 def _seen(block: Block, store: BlockStore) -> int:
-    first, last = slice_between(store.load(block), block.start, None)
+    first, last = slice_between(store.peek(block), block.start, None)
     return last - first
 
 

@@ -119,8 +119,8 @@ class Trace:
         if block.high < low or (upto is not None and block.low > upto):
             return 0, 0
         if low <= block.low and (upto is None or block.high <= upto):
-            return 0, block.rows if block.clip is None else len(self._store.load(block).sort_keys)
-        first, last = slice_between(self._store.load(block), low, None if upto is None else upto + 1)
+            return 0, block.rows if block.clip is None else len(self._store.peek(block).sort_keys)
+        first, last = slice_between(self._store.peek(block), low, None if upto is None else upto + 1)
         return first, last - first
 
     # -- writing

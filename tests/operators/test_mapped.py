@@ -140,6 +140,23 @@ def test_pages_are_given_back_after_a_batch_that_read_nothing(tmp_path: Path, gi
     assert counts == [0, 1, 1]
 
 
+def test_a_merge_that_waits_for_rows_does_not_hold_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: list[MappedBytes]
+) -> None:
+    monkeypatch.setattr("operators.state.upkeep.STEP_ROWS", 16)
+    shelf = Shelf(tmp_path)
+    state = shelf.open()
+    for batch in range(4):
+        state["t"].add(rows(f"{batch}"), KEYS)
+        shelf.seal(state)
+    assert [each for each in state["t"].blocks() if each.start > each.low], "the merge is at a place within a block"
+    find(state["t"], KEYS)
+    shelf.seal(state)
+    given_back.clear()
+    shelf.seal(state)
+    assert given_back, "to ask how far the merge is reads nothing"
+
+
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("reopened", [False, True])
 def test_blocks_written_early_are_those_that_would_have_been_written(

@@ -88,8 +88,10 @@ class LevelsOnFiles:
             return self._opened(operators)
 
         shard = Shard(self._topology, level, number, layout, before.clocks)
-        waiting += shard.advance([e for e in here if e.shard == number], take)
-        told = ShardState(level, number, shard.save() if number == 0 else None, kept.close())
+        with kept:
+            waiting += shard.advance([e for e in here if e.shard == number], take)
+            place = kept.close()
+        told = ShardState(level, number, shard.save() if number == 0 else None, place)
         return ShardState.from_json(told.to_json())
 
 

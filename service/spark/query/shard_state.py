@@ -6,6 +6,10 @@ are fetched when they are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Self
+
 import pyarrow as pa
 
 from operators.state.mapped import MappedBytes
@@ -27,7 +31,11 @@ and a worker runs many tasks of a batch."""
 
 class KeptShard:
     """The state of a task's shard: as the previous batch left it, then as this batch leaves it. If the previous batch
-    had another number of shards, it is combined from those that had some of its slots."""
+    had another number of shards, it is combined from those that had some of its slots.
+
+    A `with` block that is left by an error removes what was written early: nothing will refer to it, and a batch that
+    fails again and again, which the sweep does not get past, would fill the disk.
+    """
 
     def __init__(
         self, job: WorkerJob, level: int, number: int, before: LevelState, writer: BlockWriter, cache: ShardCache
@@ -44,6 +52,13 @@ class KeptShard:
         self._manifest: Manifest | None = None
         self._operators: ShardOperators | None = None
         self._early: dict[str, StoredAt] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._remove_early(self._early)
 
     def take(self) -> ShardOperators:
         """Return the operators from this worker, or opened from the manifest."""
@@ -77,7 +92,7 @@ class KeptShard:
             known = self._manifest = Manifest(saved.manifest, blocks)
             self._place = self._writer.add(pa.py_buffer(known.to_bytes()))
         self._writer.close()
-        self._files.remove(self._early[block].file for block in self._early.keys() - set(saved.written_early))
+        self._remove_early(self._early.keys() - set(saved.written_early))
         self._cache.keep((self._level, self._number), CachedShard(operators, known, self._place))
         return self._place
 
@@ -105,6 +120,10 @@ class KeptShard:
 
     def _write_early(self, block: str, data: pa.Buffer) -> None:
         self._early[block] = self._writer.add_at_once(data)
+
+    def _remove_early(self, blocks: Iterable[str]) -> None:
+        with suppress(OSError):  # a file that cannot be removed costs space until the sweep, not the task
+            self._files.remove([self._early[block].file for block in blocks])
 
 
 def version_before(job: WorkerJob, files: Files, batch: int) -> Version:

@@ -83,8 +83,10 @@ class LevelTask:
             return operators
 
         shard = Shard(job.topology, self._level, number, job.layout, before.clocks)
-        yield from shard.advance(here, take)
-        shard_state = ShardState(self._level, number, shard.save() if number == 0 else None, kept.close())
+        with kept:
+            yield from shard.advance(here, take)
+            place = kept.close()
+        shard_state = ShardState(self._level, number, shard.save() if number == 0 else None, place)
         channel = f"l{self._level:03d}/s{number:05d}/state"
         yield Envelope(number, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, shard_state.to_json())
         if not job.spec.state.is_folder:

@@ -35,6 +35,9 @@ def main(given: Sequence[str]) -> int:
     except MachineError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    if not found.count:
+        print(f"error: no case that can be compared is called {asked.only}", file=sys.stderr)
+        return 1
     print(found.text())
     return 1 if found.unknown or found.stale else 0
 

@@ -28,6 +28,11 @@ class Verdict:
             self.unknown[name] = difference
 
     @property
+    def count(self) -> int:
+        """The number of cases that were compared."""
+        return len(self.equal) + len(self.listed) + len(self.unknown)
+
+    @property
     def stale(self) -> list[str]:
         """Cases that are listed and do not differ."""
         return [name for name in self.equal if name in self.known]

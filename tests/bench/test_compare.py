@@ -6,6 +6,7 @@ import pytest
 
 from bench.cases import QUERIES
 from bench.compare import golden
+from bench.compare.__main__ import main
 from bench.compare.generated import generated
 from bench.compare.known import rows_difference, verdict
 from bench.compare.nexmark import nexmark
@@ -91,3 +92,8 @@ def test_a_golden_case_is_played_with_the_columns_that_its_tables_declare():
     assert case is not None
     assert case.stream.heads == dict.fromkeys(("visits", "calls"), ("id", "who", "page", "ts"))
     assert play(case.stream)["paths"]
+
+
+def test_a_name_that_no_case_has_is_an_error_that_says_so(capsys: pytest.CaptureFixture[str]):
+    assert main(["streams", "--only", "no such case"]) == 1
+    assert "no case that can be compared is called no such case" in capsys.readouterr().err

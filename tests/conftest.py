@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -15,7 +14,6 @@ from hypothesis import settings
 
 from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, KafkaInContainer, MakeTopic
-from tests.order import turns
 
 # The same examples in every run; to look for new ones: make test-unit ARGS="--hypothesis-profile=search".
 settings.register_profile("same", max_examples=6, derandomize=True, database=None)
@@ -31,54 +29,42 @@ BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
 }
 
 
-WAITING_WORKERS = 2
-"""Processes beyond the number of cores that run tests: e2e tests wait half of their time."""
+LONGEST_FILES = (
+    "tests/operators/test_kernels.py",
+    "tests/local/test_cuts.py",
+    "tests/chaos/test_kills.py",
+    "tests/monitoring/test_live.py",
+    "tests/spark/test_executors.py",
+    "tests/spark/test_restarts.py",
+    "tests/spark/test_rolling_forward.py",
+    "tests/spark/test_workers_killed.py",
+    "tests/chaos/test_streams.py",
+    "tests/spark/test_secured.py",
+)
+"""Files of unit and of e2e tests that take minutes: they start before others, so that none runs alone at the end."""
 
-WORKER_MEMORY = 2_500 << 20
-"""Bytes that a process takes with the broker and the service that its test starts."""
+WAITING_WORKERS = 1
+"""Processes beyond the number of cores that run tests: e2e tests wait half of their time."""
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+def pytest_xdist_auto_num_workers() -> int:
     """Return how many processes run test files side by side under `--numprocesses auto`, as `make test` asks for."""
-    cores = len(os.sched_getaffinity(0))
-    if "not e2e" in config.option.markexpr:
-        return cores
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(cores + WAITING_WORKERS, memory // WORKER_MEMORY))
+    return len(os.sched_getaffinity(0)) + WAITING_WORKERS
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
-    """Collect tests without a look for garbage: there is little, and each look goes through all that is collected."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs a broker, a JVM or a browser. A process alone runs it after all that does not; where several run
-    files side by side, both kinds take turns."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a broker, a JVM or a browser, and run it after all that does not, the longest files first."""
     for item in items:
         if STARTED_FOR_TESTS & set(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
-    if not hasattr(config, "workerinput"):
-        items.sort(key=_is_e2e)
-        return
-    kinds = dict.fromkeys(map(_file, items), "unit") | {_file(item): "e2e" for item in items if _is_e2e(item)}
-    turn = turns(kinds)
-    items.sort(key=lambda item: (turn[_file(item)], _file(item)))
+    items.sort(key=_turn)
 
 
-def _file(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
-
-
-def _is_e2e(item: pytest.Item) -> bool:
-    return item.get_closest_marker("e2e") is not None
+def _turn(item: pytest.Item) -> tuple[bool, int]:
+    file = item.nodeid.partition("::")[0]
+    place = LONGEST_FILES.index(file) if file in LONGEST_FILES else len(LONGEST_FILES)
+    return item.get_closest_marker("e2e") is not None, place
 
 
 @pytest.fixture(scope="session")

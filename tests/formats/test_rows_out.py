@@ -110,8 +110,8 @@ def test_a_row_of_weight_two_is_written_twice():
     assert values(encode(table({"k": t.INT}), (2, [1]), (1, [2]))) == ['{"k":1}', '{"k":1}', '{"k":2}']
 
 
-def test_json_cannot_take_a_row_back():
-    with pytest.raises(ValueError, match="only adds rows"):
+def test_an_insert_only_format_refuses_a_retraction():
+    with pytest.raises(ValueError, match="insert-only format was given a retraction"):
         encode(table({"k": t.INT}), (-1, [1]))
 
 

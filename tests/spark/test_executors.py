@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 import signal
 import subprocess
 import threading
@@ -17,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from service.host.machine import free_ports
-from service.spark.driver.jvm import spark_home
 from tests.brokers import Broker, MakeTopic
+from tests.spark.executor_folders import remove_unused_folders
 from tests.spark.loopback import CAN_HEAR, listening
 from tests.spark.service_process import ServiceProcess, command_of, descendants, environment_of, signal_to
 from tests.spark.topics import feed, read, upserted
@@ -69,7 +68,7 @@ class Totals:
 def _nothing_is_left_in_the_package() -> Iterator[None]:
     """Spark's local cluster puts the working folders of its executors beside its archives."""
     yield
-    shutil.rmtree(spark_home() / "work", ignore_errors=True)
+    remove_unused_folders()
 
 
 def settings(port: int, disk: Path | None = None, **more: str) -> dict[str, str]:

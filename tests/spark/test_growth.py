@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from service.spark.driver.jvm import spark_home
 from tests.brokers import Broker, MakeTopic
+from tests.spark.executor_folders import remove_unused_folders
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read, upserted
 
@@ -34,7 +33,7 @@ MORE_EXECUTORS = {
 def _nothing_is_left_in_the_package() -> Iterator[None]:
     """Spark's local cluster puts the working folders of its executors beside its archives."""
     yield
-    shutil.rmtree(spark_home() / "work", ignore_errors=True)
+    remove_unused_folders()
 
 
 @pytest.mark.timeout(900)

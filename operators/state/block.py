@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrow_stream import stream_of
 from operators.hashing import bucket_hash
 from operators.names import SORT_KEY
 from operators.pieces import pieces
@@ -199,20 +200,6 @@ class BlockStore:
             self._give_all_back()
         self._quiet = True
         return added, removed, early
-
-
-def stream_of(rows: pa.Table) -> pa.Buffer:
-    """Return an Arrow IPC stream of `rows`, in a buffer of its size: one that grows ends up to twice as large."""
-    measured = pa.MockOutputStream()
-    _write(measured, rows)
-    buffer = pa.allocate_buffer(measured.size())
-    _write(pa.FixedSizeBufferWriter(buffer), rows)
-    return buffer
-
-
-def _write(sink: pa.NativeFile, rows: pa.Table) -> None:
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
 
 
 def _read(buffer: pa.Buffer) -> Loaded:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.names import TOMBSTONE
-from operators.state.block import Block, BlockStore, slice_between
+from operators.state.block import BLOCK, Block, BlockStore, slice_between
 from operators.state.compaction import Run, boundary, mergeable, merged, rows_left, taken
 from operators.state.contents import Contents, Merge, TableKind, TraceSpec
 from operators.time import MIN_TIME
@@ -22,8 +22,8 @@ from operators.time import MIN_TIME
 STEP_ROWS = 32_768
 """The approximate number of rows of one step of a merge."""
 
-STEP_BYTES = 16 << 20
-"""The most bytes of one step, since rows may be of any size, and a step holds its rows three times."""
+STEP_BYTES = BLOCK
+"""The most bytes of one step, since rows may be of any size: a step holds its rows three times, as a block does."""
 
 MERGE_FUEL = 2
 """Rows that a merge may read for each row that a batch writes. It reads some FAN runs of one size, and the next merge

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from operators.arrow_stream import stream_of
 from operators.pieces import pieces
-from operators.state.block import stream_of
 
 EGRESS = 2**31 - 1
 """The level of everything that leaves the program: output changes, late and dead rows, task metrics."""

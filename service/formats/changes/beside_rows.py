@@ -109,15 +109,6 @@ class FieldsBeside:
         beside = self._known[column.metadata]
         found = beside.value(fields[self._names.index(beside.field)])
         if isinstance(column.type, Timestamp | TimestampLtz) and column.type.precision < 6:
-            unit = 10 ** (6 - column.type.precision)
-            ticks = found.cast(pa.int64())
-            found = _cut(ticks, unit).view(pa.timestamp("us"))
+            found = pc.floor_temporal(found, multiple=10 ** (6 - column.type.precision), unit="microsecond")
         wanted = arrow(column.type)
         return found if found.type == wanted else found.cast(wanted)
-
-
-def _cut(ticks: pa.Array, unit: int) -> pa.Array:
-    """Whole units, downwards."""
-    rest = pc.subtract(ticks, pc.multiply(pc.divide(ticks, unit), unit))
-    down = pc.if_else(pc.less(rest, 0), pc.add(rest, unit), rest)
-    return pc.subtract(ticks, down)

@@ -1,5 +1,5 @@
 """The clock of the machine goes a year ahead and back, and an hour back: no row is forgotten, and batches go on.
-One that is ahead when the service starts is told."""
+One that is ahead when the service starts is reported."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -42,20 +43,35 @@ class Clock:
             file.write(struct.pack("q", ahead))
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="the clock is made by a C compiler")
-def test_a_clock_that_jumps_a_year_ahead_and_back_costs_no_state(
-    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
-) -> None:
+class ClockedJob(NamedTuple):
+    """A service under a clock, and its broker and topics."""
+
+    job: ServiceProcess
+    clock: Clock
+    bootstrap: str
+    orders: str
+    totals: str
+
+
+@pytest.fixture
+def clocked(kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path) -> ClockedJob:
+    """A service that has not started, under a clock that is right."""
     orders, totals = make_topic("orders"), make_topic("totals", cleanup_policy="compact")
     clock = Clock(tmp_path)
     job = service(QUERY.format(orders=orders, totals=totals), kafka.bootstrap)
     job.within = clock.within
+    return ClockedJob(job, clock, kafka.bootstrap, orders, totals)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the clock is made by a C compiler")
+def test_a_clock_that_jumps_a_year_ahead_and_back_costs_no_state(clocked: ClockedJob) -> None:
+    job, clock, bootstrap, orders, totals = clocked
 
     def order(amount: int) -> None:
-        feed(kafka.bootstrap, orders, [(0, {"name": "ann", "amount": amount})])
+        feed(bootstrap, orders, [(0, {"name": "ann", "amount": amount})])
 
     def total() -> int | None:
-        return next((row["total"] for row in upserted(read(kafka.bootstrap, totals)).values()), None)
+        return next((row["total"] for row in upserted(read(bootstrap, totals)).values()), None)
 
     order(1)
     job.start()
@@ -74,16 +90,11 @@ def test_a_clock_that_jumps_a_year_ahead_and_back_costs_no_state(
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the clock is made by a C compiler")
-def test_a_clock_that_is_a_year_ahead_at_the_start_is_told(
-    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
-) -> None:
-    orders, totals = make_topic("orders"), make_topic("totals", cleanup_policy="compact")
-    clock = Clock(tmp_path)
-    job = service(QUERY.format(orders=orders, totals=totals), kafka.bootstrap)
-    job.within = clock.within
-    feed(kafka.bootstrap, orders, [(0, {"name": "ann", "amount": 1})])
+def test_a_clock_that_is_a_year_ahead_at_the_start_is_reported(clocked: ClockedJob) -> None:
+    job, clock, bootstrap, orders, totals = clocked
+    feed(bootstrap, orders, [(0, {"name": "ann", "amount": 1})])
     job.start()
-    job.until("the order is counted", lambda: read(kafka.bootstrap, totals) != [])
+    job.until("the order is counted", lambda: read(bootstrap, totals) != [])
     job.terminate()
     assert job.wait(60) == 0
     job.start()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import pytest
 
+from service.formats.changes import beside_rows
 from service.plan.types import BIGINT, INT, STRING, Array, DataType, Map, Timestamp, TimestampLtz
+from service.sql.tables.metadata_columns import METADATA_OF_FORMATS
 from tests.formats.wire import dead, encode, rows, table, values
 
 COLUMNS = {"k": BIGINT, "v": STRING}
@@ -151,6 +154,15 @@ def test_what_a_record_says_beside_its_rows_is_metadata(form: str, told: dict[st
     assert rows(source, record) == [(*beside, k) for k in ids]
     nothing = INSERTS[form].format(beside="")
     assert rows(source, nothing) == [(*[None] * len(told), k) for k in ids]
+
+
+@pytest.mark.parametrize(
+    ("form", "read"), [("canal", beside_rows.CANAL), ("maxwell", beside_rows.MAXWELL), ("ogg", beside_rows.OGG)]
+)
+def test_every_metadata_key_that_a_table_may_declare_is_read_and_no_other(
+    form: str, read: Mapping[str, beside_rows.FieldBeside]
+):
+    assert read.keys() == METADATA_OF_FORMATS[f"{form}-json"].keys()
 
 
 @pytest.mark.parametrize(("form", "told"), [("canal", AS_CANAL), ("maxwell", AS_MAXWELL), ("ogg", AS_OGG)])

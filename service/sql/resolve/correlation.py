@@ -20,7 +20,7 @@ from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, column, extended, projected
-from service.sql.resolve.syntax import columns_in, names_of, positional, positions, replaced
+from service.sql.resolve.syntax import columns_in, field_of_row, names_of, positional, positions, replaced
 from service.sql.scope import INTERNAL, POSITION, Scope, position
 
 
@@ -37,10 +37,7 @@ def by_position(node: exp.Expr, outer: Scope, inner: Scope) -> exp.Expr:
                 found = scope.lookup(names_of(each))
             except SqlError:
                 continue
-            column: exp.Expr = positional(start + found.index, each)
-            for name in found.path:
-                column = exp.Dot(this=column, expression=exp.Identifier(this=name, quoted=True))
-            return column
+            return field_of_row(positional(start + found.index, each), found.path)
         return None
 
     return replaced(node, part)

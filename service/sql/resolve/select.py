@@ -26,7 +26,7 @@ from service.sql.resolve.semi_joins import resolve_query_condition
 from service.sql.resolve.single_values import with_single_values
 from service.sql.resolve.skew import Skew, check_taken
 from service.sql.resolve.stream_windows import resolve_stream_window, stream_window_of
-from service.sql.resolve.syntax import has_query, output_name
+from service.sql.resolve.syntax import field_of_row, has_query, output_name
 from service.sql.resolve.table_hints import state_ttls
 from service.sql.resolve.unnest import single_row
 from service.sql.scope import Scope
@@ -168,13 +168,7 @@ def _fields_of_row(scope: Scope, star: exp.Expr) -> tuple[Item, ...]:
         row = inside.get(name)
     if not isinstance(row, Row):
         return ()
-    return tuple((name, _inside(_column(scope, found.index, star), (*found.path, name))) for name in row.names)
-
-
-def _inside(node: exp.Expr, path: tuple[str, ...]) -> exp.Expr:
-    for name in path:
-        node = exp.Dot(this=node, expression=exp.Identifier(this=name, quoted=True))
-    return node
+    return tuple((name, field_of_row(_column(scope, found.index, star), (*found.path, name))) for name in row.names)
 
 
 def _column(scope: Scope, index: int, star: exp.Expr) -> exp.Column:

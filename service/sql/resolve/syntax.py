@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 
 from sqlglot import exp
@@ -89,6 +89,13 @@ def reference(name: str, like: exp.Expr) -> exp.Column:
 def positional(index: int, like: exp.Expr) -> exp.Column:
     """Return a reference to the column at `index` of the scope that it is compiled over, whatever its name."""
     return reference(f"{POSITION}{index}", like)
+
+
+def field_of_row(node: exp.Expr, path: Iterable[str]) -> exp.Expr:
+    """Return the field at `path` of a ROW: `node` itself where that is empty."""
+    for name in path:
+        node = exp.Dot(this=node, expression=exp.Identifier(this=name, quoted=True))
+    return node
 
 
 def canonical(node: exp.Expr, scope: Scope) -> str:

@@ -38,7 +38,7 @@ _DEBEZIUM_METADATA: dict[str, DataType] = {
 }
 """What a record of debezium-json says of where it comes from, and its type."""
 
-_OF_FORMATS: Mapping[str, Mapping[str, DataType]] = {
+METADATA_OF_FORMATS: Mapping[str, Mapping[str, DataType]] = {
     "debezium-json": _DEBEZIUM_METADATA,
     "canal-json": {
         "value.database": STRING,
@@ -92,9 +92,9 @@ def check_metadata(key: str, kind: DataType, connector: Connector) -> None:
     if connector.kind not in ("kafka", "upsert-kafka", "unknown"):
         raise SqlError(f"connector '{connector.kind}' has no metadata")
     form = connector.value_format.kind if connector.value_format is not None else ""
-    known = {**_METADATA, **_OF_FORMATS.get(form, {})}
+    known = {**_METADATA, **METADATA_OF_FORMATS.get(form, {})}
     if key not in known:
-        others = [name for name, keys in _OF_FORMATS.items() if key in keys]
+        others = [name for name, keys in METADATA_OF_FORMATS.items() if key in keys]
         formats = " or ".join(f"'{name}'" for name in others)
         raise SqlError(
             f"metadata '{key}' does not exist" + (" in this format" if others else ""),

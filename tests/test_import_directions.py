@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -296,7 +297,11 @@ def imported(source: str, package: list[str]) -> Iterator[str]:
                     yield whole if whole in MODULES else str(base)
 
 
-def _imports(name: str, path: Path) -> list[str]:
+@cache
+def imports_of(name: str) -> list[str]:
+    """Every module that the module of that name imports. Read when a test asks: all processes that run tests load this
+    file, one runs it."""
+    path = MODULES[name]
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     return sorted(set(imported(path.read_text(), package)))
 
@@ -311,7 +316,6 @@ def _package(name: str) -> str:
 
 
 MODULES = modules()
-IMPORTS = {name: _imports(name, path) for name, path in MODULES.items()}
 
 
 def test_the_parts_have_an_order():
@@ -325,7 +329,7 @@ def test_a_part_imports_only_the_parts_below_it(layer: str):
         f"{name} imports {target}"
         for name in MODULES
         if part(name) == layer
-        for target in IMPORTS[name]
+        for target in imports_of(name)
         if _package(target) in ("operators", "service") and target != "service" and part(target) not in allowed
     ]
     assert wrong == []
@@ -346,7 +350,7 @@ def test_a_room_imports_only_the_rooms_below_it(package: str):
     for name in MODULES:
         if (room := room_of(name, package)) is None:
             continue
-        for target in IMPORTS[name]:
+        for target in imports_of(name):
             other = room_of(target, package)
             if other is not None and order.index(other) > order.index(room):
                 wrong.add((name, target))
@@ -365,7 +369,7 @@ def test_operators_reach_state_through_its_tables():
         f"{name} imports {target}"
         for name in MODULES
         if part(name) == "operators" and room_of(name, "operators") != "state"
-        for target in IMPORTS[name]
+        for target in imports_of(name)
         if target in [f"operators.state.{inside}" for inside in insides]
     ]
     assert wrong == []
@@ -373,7 +377,7 @@ def test_operators_reach_state_through_its_tables():
 
 def test_modules_import_each_other_in_no_circle_but_those_of_queries_and_plans():
     graph = {
-        name: {t for t in IMPORTS[name] if t in MODULES and t != name and not t.startswith(RECURSIVE)}
+        name: {t for t in imports_of(name) if t in MODULES and t != name and not t.startswith(RECURSIVE)}
         for name in MODULES
     }
     TopologicalSorter(graph).prepare()
@@ -385,7 +389,7 @@ def test_a_package_stays_behind_the_part_that_wraps_it(package: str, home: str):
         f"{name} imports {target}"
         for name in MODULES
         if not f"{name}.".startswith(f"{home}.")
-        for target in IMPORTS[name]
+        for target in imports_of(name)
         if _package(target) == package
     ]
     assert wrong == []
@@ -396,7 +400,7 @@ def test_operators_need_nothing_but_arrow_numpy_and_duckdb():
         f"{name} imports {target}"
         for name in MODULES
         if part(name) == "operators"
-        for target in IMPORTS[name]
+        for target in imports_of(name)
         if _package(target) not in OPERATORS_MAY_USE | {"operators"}
     ]
     assert wrong == []
@@ -408,7 +412,7 @@ def test_operators_need_nothing_but_arrow_numpy_and_duckdb():
 )
 def test_only_the_command_line_starts_a_run(start: str, users: tuple[str, ...]):
     others = [name for name in MODULES if not f"{name}.".startswith(tuple(f"{user}." for user in (start, *users)))]
-    assert [name for name in others if any(f"{target}.".startswith(f"{start}.") for target in IMPORTS[name])] == []
+    assert [name for name in others if any(f"{target}.".startswith(f"{start}.") for target in imports_of(name))] == []
 
 
 def test_the_walk_sees_imports_of_every_form():

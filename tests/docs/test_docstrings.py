@@ -6,17 +6,18 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MODULES = {
-    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
+MODULES = [
+    path.relative_to(ROOT).as_posix()
     for package in ("operators", "service")
     for path in sorted((ROOT / package).rglob("*.py"))
-}
-"""The syntax of every module, by its path."""
+]
+"""The path of every module."""
 
 NO_VERB = re.compile(
     r"(The|A|An|What|Whether|How|Which|Why|Who|Whose|Where|When|That|This|It|Those|All|One|Each|Every|Some|No|Nothing|`)\b"
@@ -57,18 +58,32 @@ def public(path: str, node: ast.Module | ast.ClassDef, owner: str = "") -> Itera
             yield Name(f"{path}:{each.lineno} {owner + '.' if owner else ''}{each.name}", each, owner)
 
 
-NAMES = [name for path, tree in MODULES.items() for name in public(path, tree)]
-CLASSES = {node.name: node for tree in MODULES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax of every module, by its path. Parsed when a test asks: all processes that run tests load this file,
+    one runs it."""
+    return {path: ast.parse((ROOT / path).read_text()) for path in MODULES}
+
+
+@cache
+def names() -> list[Name]:
+    return [name for path, tree in trees().items() for name in public(path, tree)]
+
+
+@cache
+def classes() -> dict[str, ast.ClassDef]:
+    return {node.name: node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 
 
 def bases(owner: str) -> list[str]:
-    return [name for base in CLASSES[owner].bases if (name := ast.unparse(base).split("[")[0]) in CLASSES]
+    return [name for base in classes()[owner].bases if (name := ast.unparse(base).split("[")[0]) in classes()]
 
 
+@cache
 def methods(owner: str) -> dict[str, bool]:
     """The members of a class and of those that it extends, and whether a docstring describes them."""
     found = {name: told for base in bases(owner) for name, told in methods(base).items()}
-    for each in CLASSES[owner].body:
+    for each in classes()[owner].body:
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
             found[each.name] = found.get(each.name, False) or ast.get_docstring(each) is not None
         elif isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
@@ -76,22 +91,27 @@ def methods(owner: str) -> dict[str, bool]:
     return found
 
 
-METHODS = {owner: methods(owner) for owner in CLASSES}
-PROTOCOLS = [owner for owner, node in CLASSES.items() if any(ast.unparse(b).startswith("Protocol") for b in node.bases)]
+@cache
+def protocols() -> list[str]:
+    return [
+        owner
+        for owner, node in classes().items()
+        if any(ast.unparse(base).startswith("Protocol") for base in node.bases)
+    ]
 
 
 def described(owner: str, method: str) -> bool:
     """Whether a class that `owner` extends, or a protocol all of which it has, says what `method` does."""
-    if METHODS[owner].get(method):
+    if methods(owner).get(method):
         return True
-    fitting = [each for each in PROTOCOLS if METHODS[each].keys() <= METHODS[owner].keys()]
-    return any(METHODS[each].get(method) for each in fitting)
+    fitting = [each for each in protocols() if methods(each).keys() <= methods(owner).keys()]
+    return any(methods(each).get(method) for each in fitting)
 
 
 def test_every_public_name_has_a_docstring():
     missing = [
         name.place
-        for name in NAMES
+        for name in names()
         if not name.summary
         and not (name.owner and isinstance(name.node, ast.FunctionDef) and described(name.owner, name.node.name))
     ]
@@ -101,7 +121,7 @@ def test_every_public_name_has_a_docstring():
 def test_the_first_paragraph_of_a_docstring_is_a_whole_sentence():
     assert [
         f"{name.place}: {name.summary}"
-        for name in NAMES
+        for name in names()
         if name.summary and not re.search(r"[.:?]$|https://\S+$", name.summary)
     ] == []
 
@@ -109,7 +129,7 @@ def test_the_first_paragraph_of_a_docstring_is_a_whole_sentence():
 def test_the_docstring_of_a_function_begins_with_a_verb():
     found = [
         f"{name.place}: {name.summary}"
-        for name in NAMES
+        for name in names()
         if isinstance(name.node, ast.FunctionDef | ast.AsyncFunctionDef)
         and not name.is_property
         and NO_VERB.match(name.summary)
@@ -120,7 +140,7 @@ def test_the_docstring_of_a_function_begins_with_a_verb():
 def test_the_docstring_of_a_class_names_a_thing():
     found = [
         f"{name.place}: {name.summary}"
-        for name in NAMES
+        for name in names()
         if isinstance(name.node, ast.ClassDef) and NO_NOUN.match(name.summary)
     ]
     assert found == []
@@ -139,14 +159,14 @@ SHOWN = [
 
 @pytest.mark.parametrize("path", SHOWN)
 def test_a_pass_an_encoding_and_the_shapes_of_windows_show_an_example(path: str):
-    names = [name.node for name in NAMES if name.place.startswith(f"{path}:")]
-    assert any(">>> " in (ast.get_docstring(node) or "") for node in names)
+    shown = [name.node for name in names() if name.place.startswith(f"{path}:")]
+    assert any(">>> " in (ast.get_docstring(node) or "") for node in shown)
 
 
 def test_each_shape_of_a_window_shows_an_example():
     shown = {
         getattr(name.node, "name", ""): ">>> " in (ast.get_docstring(name.node) or "")
-        for name in NAMES
+        for name in names()
         if name.place.startswith("operators/windows/shapes.py:")
     }
     # Attached windows have no shape of their own.
@@ -156,7 +176,7 @@ def test_each_shape_of_a_window_shows_an_example():
 def test_each_encoding_of_changes_shows_an_example():
     written = [
         name
-        for name in NAMES
+        for name in names()
         if name.place.split(":")[0] in ENCODINGS
         and isinstance(name.node, ast.FunctionDef)
         and ast.unparse(name.node.returns or ast.Constant(None)) in ("EncodedChanges", "ChangeEncoding")

@@ -17,6 +17,18 @@ from service.checkpoint.traffic import Traffic
 from tests.spark.fake_s3 import fake_s3
 
 
+@pytest.fixture(scope="module")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a store that is asked as Google's is."""
+    # In a process of its own: Arrow's client waits for an answer without letting another thread give it.
+    command = [sys.executable, "-m", "tests.spark.fake_gcs", str(tmp_path_factory.mktemp("google"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as store:
+        assert store.stdout is not None
+        yield store.stdout.readline().strip()
+        assert store.stdin is not None
+        store.stdin.close()
+
+
 @pytest.fixture(params=["folder", "s3a", "gs"])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
     """A checkpoint that has nothing yet."""
@@ -35,14 +47,8 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
             }
             yield CheckpointAddress("s3a://bucket/folder/job", told, scratch, 1 << 20).open()
     else:
-        # In a process of its own: Arrow's client waits for an answer without letting another thread give it.
-        command = [sys.executable, "-m", "tests.spark.fake_gcs", str(tmp_path)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as store:
-            assert store.stdout is not None
-            told = {"fs.gs.storage.root.url": store.stdout.readline().strip(), "fs.gs.auth.type": "UNAUTHENTICATED"}
-            yield CheckpointAddress("gs://bucket/folder/job", told, scratch, 1 << 20).open()
-            assert store.stdin is not None
-            store.stdin.close()
+        told = {"fs.gs.storage.root.url": request.getfixturevalue("google"), "fs.gs.auth.type": "UNAUTHENTICATED"}
+        yield CheckpointAddress(f"gs://bucket/{tmp_path.name}/job", told, scratch, 1 << 20).open()
 
 
 def test_a_file_is_read_as_it_was_written_whole_and_in_part(files: Files) -> None:

@@ -46,6 +46,11 @@ OPEN_FOR = 3.0
 every partition."""
 
 
+END_TOLD_AFTER = 10
+"""Milliseconds until the broker answers that a partition has no more records: half a second by default, and each
+partition is asked twice."""
+
+
 def messages(bootstrap: str, topic: str) -> list[Any]:
     """Every committed message of a topic, partition by partition in offset order."""
     consumer = Consumer(
@@ -56,6 +61,7 @@ def messages(bootstrap: str, topic: str) -> list[Any]:
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": END_TOLD_AFTER,
         }
     )
     try:

@@ -109,7 +109,7 @@ def read(bootstrap: str, topic: str, level: str = "read_committed") -> list[Mess
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": level,
-            "fetch.wait.max.ms": 10,  # an end is told when nothing has come for so long
+            "fetch.wait.max.ms": 10,  # ms without a record until the end of a partition is told
         }
     )
     messages: list[Message] = []

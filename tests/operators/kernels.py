@@ -302,8 +302,8 @@ def _ends_of_states(batches: Sequence[Batch]) -> list[Change]:
 
 
 def _in_open_windows(name: str) -> Callable[[Sequence[Batch]], int]:
-    """How many rows are ahead of the watermark, or behind it in a window that has not closed; and a record of each
-    partition."""
+    """How many rows are ahead of the watermark, or behind it in a window that has not closed; and of each partition a
+    record and a timer."""
     _, brute, partition = stream_windows.EVENT[name]
 
     def rows(batches: Sequence[Batch]) -> int:
@@ -312,7 +312,7 @@ def _in_open_windows(name: str) -> Callable[[Sequence[Batch]], int]:
         watermark = batches[-1].watermark
         whole, closed = (stream_windows.expected(brute, partition, seen, at) for at in (END_OF_TIME, watermark))
         open_rows: int = (whole - closed).total() - sum(row[-1] == FAR for row in whole)
-        return open_rows + since(batches, 0) + keys(batches, 0)
+        return open_rows + since(batches, 0) + 2 * keys(batches, 0)
 
     return rows
 

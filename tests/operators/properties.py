@@ -180,44 +180,70 @@ def answer_of(kernel: Kernel, query: str | Callable[[Batch], str]) -> Callable[[
     return answer
 
 
-def holds_expected(
-    kernels: Sequence[Kernel], batches: Sequence[Batch], expected: Callable[[Sequence[Batch]], Counter[Row]]
-) -> None:
-    """After every batch the applied changes are what is `expected` of the batches so far."""
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has come to with one batch."""
+
+    changes: pa.Table
+    applied: Counter[Row]
+    state_rows: int
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A run that is over: its batches, the outcome of each, and the run after the last. Several properties may be asked
+    of one."""
+
+    batches: Sequence[Batch]
+    outcomes: Sequence[Outcome]
+    run: Run
+
+
+def replay(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> Replay:
+    """Run `kernels` over all `batches`; their states live on from one to the next."""
     run = Run(kernels)
-    for at, batch in enumerate(batches):
-        run(batch)
-        assert run.applied == expected(batches[: at + 1]), f"after batch {at}"
+    outcomes = []
+    for batch in batches:
+        changes = run(batch)
+        outcomes.append(Outcome(changes, Counter(run.applied), run.state_rows()))
+    return Replay(batches, outcomes, run)
 
 
-def holds_bound(kernels: Sequence[Kernel], batches: Sequence[Batch], bound: Callable[[Sequence[Batch]], int]) -> None:
-    """After every batch the state has no more rows than `bound` allows after the batches so far."""
-    run = Run(kernels)
-    most = 0
-    for at, batch in enumerate(batches):
-        run(batch)
-        assert run.state_rows() <= bound(batches[: at + 1]), f"after batch {at}"
-        most = max(most, run.state_rows())
-    assert (most > 0) == any(kernel.traces() for kernel in kernels), "a case that keeps nothing shows no bound"
+def holds_expected(found: Replay, count: int, expected: Callable[[Sequence[Batch]], Counter[Row]]) -> None:
+    """After each of the first `count` batches the applied changes are what is `expected` of the batches so far."""
+    for at, outcome in enumerate(found.outcomes[:count]):
+        assert outcome.applied == expected(found.batches[: at + 1]), f"after batch {at}"
 
 
-def holds_end(kernels: Sequence[Kernel], batches: Sequence[Batch], end: Sequence[Batch], *, undone: bool) -> None:
-    """After the batches of `end` no state is left; where everything was `undone`, no rows either."""
-    run = Run(kernels)
-    for batch in (*batches, *end):
-        run(batch)
-    assert run.state_rows() == 0
-    assert run.unmatched_retractions == 0
-    assert bool(run.applied) is not undone
+def holds_bound(found: Replay, count: int, bound: Callable[[Sequence[Batch]], int]) -> None:
+    """After each of the first `count` batches the state has no more rows than `bound` allows after those so far."""
+    outcomes = found.outcomes[:count]
+    for at, outcome in enumerate(outcomes):
+        assert outcome.state_rows <= bound(found.batches[: at + 1]), f"after batch {at}"
+    most = max(outcome.state_rows for outcome in outcomes)
+    assert (most > 0) == any(kernel.traces() for kernel in found.run.kernels), (
+        "a case that keeps nothing shows no bound"
+    )
+
+
+def holds_end(found: Replay, *, undone: bool) -> None:
+    """After the last batch no state is left; where everything was `undone`, no rows either."""
+    assert found.run.state_rows() == 0
+    assert found.run.unmatched_retractions == 0
+    assert bool(found.run.applied) is not undone
 
 
 def holds_restart(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:
     """States that live on and states that are opened again from their blocks answer the same, bit by bit."""
-    lasting, opened = Run(kernels), Run(kernels, restart=True)
-    for batch in batches:
-        left, right = lasting(batch), opened(batch)
-        assert _bits(left) == _bits(right)
-    assert lasting._manifests == opened._manifests
+    holds_opened(replay(kernels, batches))
+
+
+def holds_opened(lasting: Replay) -> None:
+    """States that are opened again from their blocks answer as those of `lasting`, which lived on, bit by bit."""
+    opened = Run(lasting.run.kernels, restart=True)
+    for batch, outcome in zip(lasting.batches, lasting.outcomes, strict=True):
+        assert _bits(outcome.changes) == _bits(opened(batch))
+    assert lasting.run._manifests == opened._manifests
 
 
 def _bits(table: pa.Table) -> tuple[pa.Schema, str]:
@@ -307,20 +333,27 @@ def holds_clip(
     counts: Sequence[int],
 ) -> None:
     """The last of `kernels` answers the same however many states it is spread over; those before it keep none."""
-    *before, last = kernels
-    lasting, spread = Run(kernels), ClippedRun(last, keys, order, counts)
+    holds_spread(replay(kernels, batches), keys, order, counts)
+
+
+def holds_spread(
+    lasting: Replay, keys: Sequence[Sequence[int]], order: tuple[int, ...] | None, counts: Sequence[int]
+) -> None:
+    """The last kernel answers as in `lasting`, where it has one state, however many it is spread over; those before it
+    keep none."""
+    *before, last = lasting.run.kernels
+    spread = ClippedRun(last, keys, order, counts)
     watermark = MIN_TIME
-    for at, batch in enumerate(batches):
-        lasting(batch)
+    for at, (batch, outcome) in enumerate(zip(lasting.batches, lasting.outcomes, strict=True)):
         clock = Clock(now=batch.now, watermark=max(batch.watermark, watermark), previous=watermark)
         watermark = clock.watermark
-        inputs = [block(schema, batch.changes, port) for port, schema in enumerate(kernels[0].inputs)]
+        inputs = [block(schema, batch.changes, port) for port, schema in enumerate(lasting.run.kernels[0].inputs)]
         for kernel in before:
             inputs = [kernel.advance(no_state(), inputs, clock, SQL).changes]
         spread(inputs, clock)
-        assert spread.applied == lasting.applied, f"after batch {at}"
-    assert spread.late_count == lasting.late_count
-    assert spread.unmatched_retractions == lasting.unmatched_retractions
+        assert spread.applied == outcome.applied, f"after batch {at}"
+    assert spread.late_count == lasting.run.late_count
+    assert spread.unmatched_retractions == lasting.run.unmatched_retractions
 
 
 def holds_cut(
@@ -328,8 +361,9 @@ def holds_cut(
     changes: Sequence[Change],
     cuts: Sequence[Callable[[Sequence[Change]], list[Batch]]],
     uncut: Callable[[Counter[Row]], object] = Counter,
-) -> None:
-    """However `changes` are cut into batches, the applied result is the same, or what `uncut` takes of it."""
+) -> object:
+    """However `changes` are cut into batches, the applied result is the same, or what `uncut` takes of it. Return
+    that."""
     results = []
     for cut in cuts:
         run = Run(kernels)
@@ -337,6 +371,7 @@ def holds_cut(
             run(batch)
         results.append(uncut(run.applied))
     assert all(result == results[0] for result in results)
+    return results[0]
 
 
 def holds_undo(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from service.checkpoint.batch_log import last, unfinished
+from service.checkpoint.blocks import FOLDER as BLOCKS
 from service.checkpoint.files import FolderFiles, StoredAt
 from service.checkpoint.small_files import SmallFiles
 from service.checkpoint.version import LevelState, Version
@@ -99,6 +101,27 @@ def test_a_batch_is_planned_anew_with_half_of_its_records(checkpoint: Path, monk
     assert SmallFiles(files).read(CUT) == {"batch": 7, "rows": 500}
     planned(checkpoint, 7, '{"t":{"0":509,"1":21}}', TICK)
     assert replanning(files, monkeypatch, {}).cut().rows == 250
+
+
+@pytest.mark.parametrize(
+    ("clusters", "committed", "stays"),
+    [(1, {}, False), (2, {}, False), (1, {0: 6, 1: 7}, True), (0, {}, True)],
+    ids=["nothing is committed", "nor on two clusters", "a part is committed", "without a marker it cannot be known"],
+)
+def test_files_of_killed_attempts_go_with_the_plan_that_they_belong_to(
+    clusters: int,
+    committed: Mapping[int | tuple[int, int], int],
+    stays: bool,
+    checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = FolderFiles(str(checkpoint))
+    for batch in (6, 7):
+        files.put(f"{BLOCKS}/00000000{batch}-1-0-x.1", [b"a block"])
+    job = replanning(files, monkeypatch, committed, clusters=clusters)
+    with suppress(PlanKept):
+        job.cut()
+    assert files.names(BLOCKS) == ["000000006-1-0-x.1", *(["000000007-1-0-x.1"] if stays else [])]
 
 
 @pytest.mark.parametrize("do", ["cut", "skip"])

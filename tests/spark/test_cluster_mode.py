@@ -47,13 +47,11 @@ def told(settings: Spark) -> dict[str, str]:
     return cluster_mode.suggested(settings) | settings.conf | required
 
 
-def test_a_local_master_is_told_of_its_heap_and_to_listen_to_this_machine_only(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+def test_a_local_master_is_told_of_its_heap_and_to_listen_to_this_machine_only():
     settings = told(Spark(master="local[2,4]", driver_memory="2g", conf={"spark.driver.bindAddress": "0.0.0.0"}))
     assert settings == {
         "spark.driver.memory": "2g",
         "spark.locality.wait": "0",
-        "spark.executorEnv.GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",

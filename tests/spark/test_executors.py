@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from service.host.machine import free_ports
+from service.spark.driver.allocation import ENVIRONMENT, WORKERS
 from tests.brokers import Broker, MakeTopic
 from tests.spark.executor_folders import remove_unused_folders
 from tests.spark.loopback import CAN_HEAR, listening
@@ -89,6 +90,11 @@ def executors(running: ServiceProcess) -> list[int]:
     return [pid for pid in descendants(driver) if BACKEND in command_of(pid).split("\0")]
 
 
+def variables_of(pid: int) -> dict[str, str]:
+    """The environment of a process."""
+    return dict(line.split("=", 1) for line in environment_of(pid).decode().split("\0") if "=" in line)
+
+
 def on_disk(folder: Path) -> set[bytes]:
     """Which needles are in the files in which blocks and shuffles are kept."""
     found: set[bytes] = set()
@@ -110,10 +116,9 @@ def joins(real: int, secret: str, seconds: float) -> bool:
         del arguments[url : url + 2]
     at = arguments.index(BACKEND)
     arguments[at:at] = [] if secret else ["-Dspark.authenticate=false", "-Dspark.network.crypto.enabled=false"]
-    known = dict(line.split("=", 1) for line in environment_of(real).decode().split("\0") if "=" in line)
     with subprocess.Popen(
         arguments,
-        env={**known, "_SPARK_AUTH_SECRET": secret},
+        env={**variables_of(real), "_SPARK_AUTH_SECRET": secret},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -177,6 +182,11 @@ def test_an_executor_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(
     running.until("every row is counted", totals.right)
     before = executors(running)
     assert len(before) == 2
+    for_workers = {**ENVIRONMENT, **WORKERS}
+    for processes, expected in ((running.processes()["worker"], for_workers), (before, ENVIRONMENT)):
+        assert processes
+        for known in map(variables_of, processes):
+            assert {name: known[name] for name in for_workers if name in known} == expected
     running.until("both tell their memory", lambda: len(telling(running)) == 2)
     told = telling(running)
     assert "tailrace_executors_expected 2.0" in running.ask("/metrics")[1]

@@ -13,8 +13,8 @@ from urllib.parse import urlparse
 from pyspark.sql import SparkSession
 
 from service.checkpoint.address import CheckpointAddress
-from service.checkpoint.batch_log import OFFSETS, add_starts, ends, last
-from service.checkpoint.sweep import sweep
+from service.checkpoint.batch_log import COMMITS, OFFSETS, add_starts, ends, last
+from service.checkpoint.sweep import remove_leftovers, sweep
 from service.checkpoint.sweeper import Sweeper
 from service.deployment.awaited_tables import AwaitedTables, await_tables
 from service.deployment.bounds import agree_on_bounds
@@ -27,6 +27,7 @@ from service.deployment.rolling_forward import RollForward, note_ends, roll_forw
 from service.deployment.start_clock import StartClock, start_clock
 from service.deployment.upgrading import meaning_of, recovered_query
 from service.deployment.writers import agree_on_writers
+from service.host.checkpoint_lock import excludes_others
 from service.host.clock import ClockJumped, believed_time
 from service.kafka.errors import KafkaFailure
 from service.plan.kept_tables import OPERATORS, kept_operators
@@ -110,6 +111,7 @@ class JobRunner:
         self._held = False
         self._client = self._checkpoint.client_settings()
         once = self._plan_missing()
+        self._remove_leftovers()
         layout = self._layout()
         self._pace.begin(self._deployment, self._checkpoint)
         self._wanted_rooms = self._refusals.applied(self._checkpoint, limits_now(self._deployment))
@@ -297,6 +299,13 @@ class JobRunner:
     def _sweep_state(self, batch: int) -> None:
         if self._deployment.program.levels:
             sweep(self._state().open(), batch)
+
+    def _remove_leftovers(self) -> None:
+        """Remove what killed attempts of the next batch have left, where the lock keeps other drivers out. In an object
+        store an older driver may still end that batch: there this is done when the batch is replanned."""
+        if self._deployment.program.levels and excludes_others(self._checkpoint.url):
+            files = self._state().open()
+            remove_leftovers(files, last(files, COMMITS) + 1)
 
     def _note_ends(self, batch: int) -> None:
         newest = -1 if self._rolling is None else self._rolling.missing.last

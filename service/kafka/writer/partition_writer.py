@@ -7,6 +7,9 @@ can commit any more, so what the marker says stays true until this writer commit
 The order is therefore: look at the marker (a late attempt must not fence the rightful owner), take the epoch, read the
 marker again, write, write the marker, commit. A commit whose outcome is not known is settled by taking a new epoch and
 reading the marker. A writer that was fenced gives up and never takes the epoch back by itself.
+
+A transaction that the broker has ended for its time-out is TransactionExpired (`_discard_producer`). It ends the
+attempt; later attempts open their transactions when the batch is computed (`service/spark/query/transactions.py`).
 """
 
 from __future__ import annotations

@@ -123,17 +123,17 @@ def test_a_partition_that_comes_and_a_source_that_ends_are_told_while_rows_come(
         told.append(reader.ticks(0))
     assert told == [False] * 9 + [True] + [False] * 2, "after a minute, and before ten intervals"
     assert reader.offset["channels"] == {"0": ["s0000/t/00000", "s0000/t/00001", "s0000/t/00002"]}
-    reader.folder.tell_ended({0})
+    reader.folder.write_ended({0})
     reader.batch(1)
     assert reader.ticks(0)
     assert reader.offset["ended"] == [0]
 
 
 def test_while_a_source_waits_each_interval_has_its_tick(reader: _Reader):
-    reader.folder.tell_waiting({1})
+    reader.folder.write_waiting({1})
     assert reader.ticks(0)
     reader.batch(9)
-    reader.folder.tell_waiting(())
+    reader.folder.write_waiting(())
     assert reader.ticks(1)
     reader.batch(9)
     assert not reader.ticks(1)

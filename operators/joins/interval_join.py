@@ -68,7 +68,8 @@ class IntervalJoinOperator(KernelDefaults):
         return positional(joined_types(self.kind, self.left, self.right))
 
     def output_watermark(self, watermark: int) -> int:
-        """Held back by the larger bound: a row may still be joined that much after its time has passed."""
+        """Hold the watermark back by the larger bound: a row may still be joined that much after its time has
+        passed."""
         return watermark - max(self.upper, -self.lower, 0)
 
     def traces(self) -> Mapping[str, TraceSpec]:

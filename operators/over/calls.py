@@ -142,7 +142,7 @@ def _ties(call: OverCallSpec) -> str:
 
 
 def function_of(call: OverCallSpec) -> AggregateFunction:
-    """Return how the aggregate of `call` is computed in its frame; ValueError if it is no aggregate."""
+    """Return how the aggregate of `call` is computed in its frame. Raises ValueError if it is no aggregate."""
     if reason := refusal(call.function, append=True):
         raise ValueError(reason)
     if reads_values(call.function, counts_once=call.counts_once, bounded=call.frame.preceding is not None):

@@ -32,7 +32,8 @@ def event_clock(clock: Clock, processing: bool) -> Clock:
 
 
 def running_clock(state: State, clock: Clock, processing: bool) -> Clock:
-    """As `event_clock`; in processing time `state` remembers how far it has come, so a clock set back opens nothing."""
+    """Return what `event_clock` does. In processing time `state` remembers how far the clock has come, so one that is
+    set back opens nothing."""
     if not processing:
         return clock
     previous = state.notes.get("closed", MIN_TIME)

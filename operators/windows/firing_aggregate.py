@@ -89,7 +89,7 @@ class FiringAggregateOperator(KernelDefaults):
         return {**self._grouping.traces(), **held}
 
     def output_watermark(self, watermark: int) -> int:
-        """Late answers come until the lateness is over."""
+        """Hold the watermark back by the lateness: until it is over, late answers come."""
         return watermark - self.firing.lateness if abs(watermark) < -MIN_TIME else watermark
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:

@@ -17,7 +17,7 @@ FOLDER = "TAILRACE_ARCHIVES"
 
 
 def cache_folder() -> Path:
-    """TAILRACE_ARCHIVES, else `.cache/archives` in a checkout, else the user's cache folder."""
+    """Return TAILRACE_ARCHIVES, else `.cache/archives` in a checkout, else the user's cache folder."""
     given = os.environ.get(FOLDER)
     if given:
         return Path(given).absolute()

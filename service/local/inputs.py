@@ -56,7 +56,7 @@ class InputRows:
 
 
 def read(folder: Path, table: Table) -> InputRows:
-    """Return the input file of a table; CaseError if there is none, or two."""
+    """Return the input file of a table. Raises CaseError if there is none, or two."""
     found = [p for p in (folder / f"{table.name}{e}" for e in (ROWS, RECORDS)) if p.exists()]
     if not found and table.connector.kind == "datagen" and (count := datagen.rows_in_all(table)) is not None:
         return _made(folder, table, count)

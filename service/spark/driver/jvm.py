@@ -210,7 +210,7 @@ def class_archive(jars: Sequence[Path]) -> Path:
 
 
 def class_path(home: Path, jars: Sequence[Path], settings: Mapping[str, str]) -> str:
-    """Our archives, those of the settings, Spark's own; always in the same order."""
+    """Return our archives, those of the settings, and Spark's own; always in the same order."""
     given = [jar.removeprefix("file://") for jar in settings.get("spark.jars", "").split(",")]
     extra = settings.get("spark.driver.extraClassPath", "").split(os.pathsep)
     ours = [*(str(jar.resolve()) for jar in jars), *extra, *given]

@@ -163,7 +163,7 @@ _MATCHES = Field("matches", BOOLEAN, nullable=False)
 
 
 def joined_columns(keyed: Keyed, kind: JoinKind) -> tuple[ScopeColumn, ...]:
-    """Left's columns, then right's; those of a side that may be padded may be NULL."""
+    """Return the left columns, then the right ones; those of a side that may be padded may be NULL."""
     left, right = keyed.left.scope.columns, keyed.right.scope.columns
     if kind is JoinKind.MARK:
         return (*left, ScopeColumn(_MATCHES, alias=f"{INTERNAL}matches"))

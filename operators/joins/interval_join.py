@@ -39,7 +39,8 @@ from operators.windows.event_time import milliseconds, running_clock, timed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalJoinOperator(KernelDefaults):
-    """Pairs with `lower` <= left time - right time <= `upper`, in ms, both inclusive; append-only on all sides.
+    """Joins the pairs with `lower` <= left time - right time <= `upper`, in ms, both inclusive. Both inputs
+    and the output only insert.
 
     Keys, `null_safe`, `residual`, ports and output as in `RegularJoin`. `processing` says that the times are
     PROCTIME(). A row behind the watermark still joins what is kept; one whose last partner has passed and that finds

@@ -35,10 +35,11 @@ from operators.windows.event_time import milliseconds, running_clock, timed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowJoinOperator(KernelDefaults):
-    """Keys, `null_safe`, `residual`, ports and output as in `RegularJoin`; both inputs only insert.
+    """Joins rows of the same key and the same window, once the window closes; both inputs only insert.
 
-    `left_time` and `right_time` are the positions of window_time, `processing` says that the windows are of processing
-    time. A row whose window has closed is late; one without a window is dead.
+    Keys, `null_safe`, `residual`, ports and output are those of `RegularJoin`. `left_time` and `right_time` are the
+    positions of window_time, `processing` says that the windows are of processing time. A row whose window
+    has closed is late; one without a window is dead.
     """
 
     left: pa.Schema

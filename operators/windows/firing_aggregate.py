@@ -36,7 +36,7 @@ from operators.windows.window_partial import WindowPartial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringAggregateOperator(KernelDefaults):
-    """The input is the output of `partial`, one of `for_groups`. `output` has the columns that it has of
+    """Aggregates the output of `partial`, one of `for_groups`, and answers more than once. `output` has the columns of
     `WindowAggregateOperator`, and rows of it may be taken back.
 
     A row is late for a window when the watermark had passed its end by the lateness. The watermark of the output is

@@ -31,7 +31,8 @@ from operators.windows.window_totals import totals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAggregate(KernelDefaults):
-    """The input is the output of `partial`, or (`whole`) the rows that `partial` reads, which may be taken back.
+    """Aggregates the output of `partial` by session and key, or (`whole`) the rows that `partial` reads, which may be
+    taken back.
 
     Rows that are only inserted are read whole as well where late ones are to be shown (`late_shown`); what is kept is
     the same.

@@ -29,7 +29,8 @@ from operators.windows.sessions import Extents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRows(KernelDefaults):
-    """The rows that `partial` reads, which has no aggregates; its keys are those of PARTITION BY.
+    """Appends its session to each row that `partial` reads, which has no aggregates; its keys are those of PARTITION
+    BY.
 
     The columns of `output` are those of the input, then window_start, window_end and window_time as `SessionAggregate`
     has them. Rows that were taken back before their session closed do not come out, so the output only gains rows.

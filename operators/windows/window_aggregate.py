@@ -49,7 +49,7 @@ from operators.windows.window_totals import totals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAggregateOperator(KernelDefaults):
-    """The input is the output of `partial`. Windows come out in the order of their ends.
+    """Aggregates the output of `partial` by window and key, as windows close, in the order of their ends.
 
     `output` has the keys, the aggregates, then window_start, window_end and window_time as `WindowRowsOperator` defines
     them.

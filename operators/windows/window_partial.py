@@ -25,7 +25,8 @@ from operators.windows.slices import last_ends, local, slice_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPartial(PartialAggregate):
-    """A stateless step, before the exchange or just before `WindowAggregateOperator`.
+    """Aggregates the rows of a batch by slice and key, without state: before the exchange, or just before
+    `WindowAggregateOperator`.
 
     `time` is the position of the time attribute and `zone` as in `WindowRowsOperator`; with `Attached` windows `time`
     is not read. `processing` says that the time attribute is PROCTIME(). A row all of whose windows had been closed for

@@ -28,6 +28,10 @@ class CountWindow(KernelDefaults):
     Rows are taken in the order of arrival, and none is late. `time` is the position of a time attribute, or None for
     processing time; a window lasts from the earliest to the latest time of its rows. A row without a time counts, and
     as its time has that of the batch.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> windows_of(lambda r: CountWindow(result=r, partition=(), time=0, size=3, every=2), times=[1, 2, 3, 4, 5, 6])
+    {(2, 4): [2, 3, 4], (4, 6): [4, 5, 6]}
     """
 
     result: WindowOutput

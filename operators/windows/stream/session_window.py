@@ -39,6 +39,12 @@ class SessionWindow(KernelDefaults):
     Rows are taken by time once the watermark reaches it; where `time` is None, at once and with the time of the batch.
     A session lasts from its first row, or the tick that ended the one before, to its last row plus the timeout, or the
     tick that ends it.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> windows_of(
+    ...     lambda r: SessionWindow(result=r, partition=(), time=0, longest=100, timeout=10), times=[1, 5, 30]
+    ... )
+    {(1, 15): [1, 5], (30, 40): [30]}
     """
 
     result: WindowOutput

@@ -41,6 +41,12 @@ class SlidingWindow(KernelDefaults):
 
     `fires` is the position of a BOOLEAN column that says which rows fire a window, None if all do. `time` is the
     position of the event time, None for processing time. A row is late when the watermark had reached its time before.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> windows_of(
+    ...     lambda r: SlidingWindow(result=r, partition=(), time=0, size=5, delay=0, fires=None), times=[1, 3, 7]
+    ... )
+    {(-4, 1): [1], (-2, 3): [1, 3], (2, 7): [3, 7]}
     """
 
     result: WindowOutput

@@ -26,10 +26,18 @@ from operators.windows.stream.window_output import WindowOutput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateWindow(KernelDefaults):
-    """`begin` and `emit` are positions of BOOLEAN columns; without `emit` a row that begins a window ends the last.
+    """Windows from a row for which the column `begin` is true to the next for which `emit` is; without `emit`, to the
+    next that begins one. Both are positions of BOOLEAN columns.
 
     Rows are taken by time once the watermark reaches it, or, where `time` is None, in the order of arrival. A window
     lasts from the time of its first row to that of the row that ends it.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> for emit in (2, None):  # rows 2 and 5 begin a window, row 4 ends one
+    ...     window = lambda r: StateWindow(result=r, partition=(), time=0, begin=1, emit=emit)
+    ...     print(windows_of(window, times=[1, 2, 3, 4, 5, 6], begin=[2, 5], end=[4]))
+    {(2, 4): [2, 3, 4]}
+    {(2, 5): [2, 3, 4]}
     """
 
     result: WindowOutput

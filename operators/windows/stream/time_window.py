@@ -31,6 +31,10 @@ class TimeWindow(KernelDefaults):
     """The rows of each window of `window`, aligned to the clock of `zone`, once the watermark or the clock passes it.
 
     `time` is the position of the event time, None for processing time. A row is late when all its windows were closed.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> windows_of(lambda r: TimeWindow(result=r, time=0, window=Hop(size=10, slide=5)), times=[1, 7])
+    {(-5, 5): [1], (0, 10): [1, 7], (5, 15): [7]}
     """
 
     result: WindowOutput

@@ -40,7 +40,7 @@ def asks_for_password(mechanism: str) -> dict[str, str]:
 
 
 def users(mechanism: str, passwords: Mapping[str, str]) -> list[str]:
-    """What Kafka's storage tool is told, so that the broker knows these users from its start."""
+    """The arguments of Kafka's storage tool with which the broker knows these users from its start."""
     added = [f"{mechanism}=[name={name},password={password}]" for name, password in passwords.items()]
     return [word for each in added for word in ("--add-scram", each)]
 

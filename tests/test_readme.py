@@ -66,10 +66,10 @@ def test_what_is_planned_is_refused_with_its_place(
 ):
     path = written(statement)
     assert main(["check", path]) == 2
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     line = DATA["tables"].strip().count("\n") + 2
-    assert re.match(rf"pipeline\.sql:{line}:\d+: {re.escape(said)}", told), told
-    assert len(told.split("pipeline.sql:")) == 2, told
+    assert re.match(rf"pipeline\.sql:{line}:\d+: {re.escape(said)}", printed), printed
+    assert len(printed.split("pipeline.sql:")) == 2, printed
 
 
 def test_every_connector_and_format_stands_in_its_table():

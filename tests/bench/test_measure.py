@@ -20,7 +20,7 @@ ROWS = 1_001
 STOPS_WHEN_ASKED = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); signal.pause()"
 
 
-class Told(Progress):
+class Committed(Progress):
     """What a broker says of a group that has committed so many rows."""
 
     def __init__(self, rows: int) -> None:
@@ -41,7 +41,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def run(program: str, read: int, patience: float = 30, commits_last: bool = True) -> Run:
         launch = Launch([sys.executable, "-c", program], commits_last=commits_last)
         monkeypatch.setitem(ENGINES, "tailrace", lambda sql, folder: launch)
-        return watch(Told(read), CASE, "tailrace", ROWS, "group", tmp_path / "join.sql", patience)
+        return watch(Committed(read), CASE, "tailrace", ROWS, "group", tmp_path / "join.sql", patience)
 
     return run
 

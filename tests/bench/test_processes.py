@@ -59,7 +59,7 @@ def test_a_process_that_has_left_belongs_to_the_family_if_it_names_the_folder_of
     assert family(20, None, proc) == []
 
 
-def test_memory_is_told_by_kind_of_process(proc: Path):
+def test_memory_is_reported_by_kind_of_process(proc: Path):
     held = memory_by_kind(10, Path("/run-a"), proc)
     assert {kind: (each.own // MIB, each.mapped // MIB) for kind, each in held.items()} == {
         "driver": (100, 20),

@@ -196,7 +196,7 @@ def test_the_notes_tell_what_becomes_of_a_changed_query():
     assert "kubectl logs --namespace streams tailrace-0 --container upgrade --follow" in notes
 
 
-def test_the_volume_stays_when_the_release_goes_unless_told_otherwise():
+def test_the_volume_stays_when_the_release_goes_unless_configured_otherwise():
     claim = find(render(LOCAL), "PersistentVolumeClaim")
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     gone = find(render(merged(LOCAL, {"persistence": {"retain": False}})), "PersistentVolumeClaim")

@@ -115,7 +115,7 @@ def test_the_environment_of_both_is_extended_alike():
         assert container(pod)["envFrom"] == [{"secretRef": {"name": "keys"}}, {"configMapRef": {"name": "more"}}]
 
 
-def test_executors_go_where_the_driver_goes_unless_told_otherwise():
+def test_executors_go_where_the_driver_goes_unless_configured_otherwise():
     shared = {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "priorityClassName": "high"}
     _, pod = both(shared)
     assert {name: pod["spec"][name] for name in shared} == shared
@@ -152,7 +152,7 @@ def test_no_selector_of_the_driver_finds_an_executor():
     assert budget["minAvailable"] == 1
 
 
-def test_the_ports_are_those_that_spark_is_told():
+def test_the_ports_are_those_that_spark_is_given():
     objects = render(merged(KUBERNETES, {"networkPolicy": {"enabled": True}}))
     assert {p["name"]: p["containerPort"] for p in container(driver(objects))["ports"]} == {
         "http": 8080,

@@ -56,7 +56,7 @@ class Copy:
         return {topic: {0: self.length} for topic in topics}
 
     def _written(self, since: dict[int, int] | None) -> Written:
-        """All that is told of lies at the end of the topic."""
+        """All batches that have plans lie at the end of the topic."""
         self.looked_from.append(since)
         packed: dict[int, tuple[bytes, ...]] = {}
         for place, each in self.plans:
@@ -225,12 +225,14 @@ def test_a_batch_of_which_some_tasks_were_skipped_is_not_done_by_these(copy: Cop
 
 
 @pytest.mark.parametrize("known", [(), (5, 6), (4, 6)])
-def test_a_copy_whose_batches_are_not_told_of_is_refused(known: tuple[int, ...], copy: Copy) -> None:
+def test_a_copy_whose_batches_have_no_plans_is_refused(known: tuple[int, ...], copy: Copy) -> None:
     copy.markers = {0: Marker(6, b"d"), 1: Marker(6, b"d")}
     copy.plans = [(0, plan(n)) for n in known]
-    with pytest.raises(TooOld, match="the copy ends with batch 3, batches up to 6 are committed; topic marks") as told:
+    with pytest.raises(
+        TooOld, match="the copy ends with batch 3, batches up to 6 are committed; topic marks"
+    ) as caught:
         copy.look()
-    assert f"batch {min({4, 5, 6} - set(known))}\n" in str(told.value)
+    assert f"batch {min({4, 5, 6} - set(known))}\n" in str(caught.value)
     assert last(copy.files, "offsets") == 3
 
 

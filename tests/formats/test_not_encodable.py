@@ -235,7 +235,7 @@ def test_an_update_of_other_rows_stays_one_beside_a_row_that_cannot_be_encoded()
     assert found.dead["c0"].to_pylist() == [2, 5]
 
 
-def test_rows_of_which_none_can_be_encoded_are_told_at_once(monkeypatch: pytest.MonkeyPatch):
+def test_rows_of_which_none_can_be_encoded_are_reported_at_once(monkeypatch: pytest.MonkeyPatch):
     asked = 0
     sink = avro(STRING, ENUM)
     made = encoder(sink, (0,), "q")

@@ -201,8 +201,8 @@ def test_headers_tell_kind_query_and_event_time():
     written = encode(
         sink, (-1, (1, datetime(1970, 1, 1, 0, 0, 1))), (1, (1, datetime(1970, 1, 1, 0, 0, 2))), query="sums"
     )
-    told = [{h["key"]: h["value"] for h in row} for row in written["headers"].to_pylist()]
-    assert told == [
+    headers = [{h["key"]: h["value"] for h in row} for row in written["headers"].to_pylist()]
+    assert headers == [
         {"tailrace-kind": b"-U", "tailrace-query": b"sums", "tailrace-event-time": b"1000"},
         {"tailrace-kind": b"+U", "tailrace-query": b"sums", "tailrace-event-time": b"2000"},
     ]

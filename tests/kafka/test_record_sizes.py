@@ -1,4 +1,4 @@
-"""How large the records of a topic are is told by its first and its last ones."""
+"""The size of a topic's records is estimated from its first and its last ones."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def _left_open(query: Query, task: int) -> Producer:
     """A transaction of a task with a marker of batch 3, as a process leaves it that dies in its commit; Kafka would end
     it in ten minutes."""
     place = MarkerPlace.of(query.settings(), task)
-    told = {"transactional.id": query.settings().transactional_id(task), "transaction.timeout.ms": 600_000}
-    producer = Producer({**query.kafka, **told, "log_level": 0})
+    transactional = {"transactional.id": query.settings().transactional_id(task), "transaction.timeout.ms": 600_000}
+    producer = Producer({**query.kafka, **transactional, "log_level": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(place.topic, Marker(3, b"d").encode(), place.key, partition=place.partition)

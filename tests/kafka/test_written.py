@@ -25,9 +25,9 @@ def write(query: Query, batch: int, plan: bytes, partition: int = 0) -> None:
 def leave_open(query: Query) -> Iterator[Producer]:
     """A transaction of task 17 as a process leaves it that dies in its commit; Kafka would end it in ten minutes."""
     place = MarkerPlace.of(query.settings(), 17)
-    told = {"transactional.id": query.settings().transactional_id(17), "transaction.timeout.ms": 600_000}
+    transactional = {"transactional.id": query.settings().transactional_id(17), "transaction.timeout.ms": 600_000}
     with ExitStack() as cleaning:
-        producer = Producer({**query.kafka, **told, "log_level": 0})
+        producer = Producer({**query.kafka, **transactional, "log_level": 0})
         producer.init_transactions(30)
         producer.begin_transaction()
         producer.produce(place.topic, Marker(3, b"d").encode(), place.key, partition=place.partition)

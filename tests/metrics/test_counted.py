@@ -1,4 +1,4 @@
-"""What a pipeline counts while it runs, told as the metrics of one query."""
+"""What a pipeline counts while it runs, as the metrics of one query."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_partition_that_is_silent_for_long_is_idle_and_comes_back():
     assert running.by("partition_idle", "partition") == {}
 
 
-def test_time_that_has_ended_is_not_told():
+def test_time_that_has_ended_is_not_reported():
     running = Running()
     running.batch(1, records(0, ("ann", 1, 30)), records(1, ("bob", 1, 25)))
     running.batch(2, ended=True)

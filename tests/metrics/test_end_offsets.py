@@ -56,7 +56,7 @@ def assignment() -> Deployment:
     )
 
 
-def test_the_ends_of_kafka_tables_are_told_again_and_again_and_a_broker_that_is_away_is_waited_for():
+def test_the_ends_of_kafka_tables_are_reported_repeatedly_and_an_unreachable_broker_is_waited_for():
     heard: queue.Queue[tuple[str, Any]] = queue.Queue()
     cluster = Answers({"t": {0: 5}}, KafkaUnreachable("away"), {"t": {0: 9}})
     ends = EndOffsets(

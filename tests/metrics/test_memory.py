@@ -86,7 +86,7 @@ def test_this_process_holds_memory():
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         ("java org.apache.spark.executor.CoarseGrainedExecutorBackend --executor-id 7 --cores 2", {"7"}),
         ("java org.apache.spark.deploy.SparkSubmit", set()),
@@ -94,7 +94,7 @@ def test_this_process_holds_memory():
     ids=["an executor", "a driver that runs the tasks itself"],
 )
 def test_a_worker_tells_the_memory_of_the_executor_above_it(
-    command: str, told: set[str], monkeypatch: pytest.MonkeyPatch
+    command: str, expected: set[str], monkeypatch: pytest.MonkeyPatch
 ):
     words = {3: ["python"], 2: ["python", "-m", "service.spark.driver.worker_daemon"], 1: ["init"], 5: command.split()}
     parents = {3: 2, 2: 5, 5: 1}
@@ -106,6 +106,8 @@ def test_a_worker_tells_the_memory_of_the_executor_above_it(
     first, second = TaskMetrics(), TaskMetrics()
     executor_memory.measure_executor(first, SCRATCH)
     executor_memory.measure_executor(second, SCRATCH)
-    wanted = {f'memory_bytes{{executor="{e}",process="{p}"}}': v for e in told for p, v in (("jvm", 5), ("worker", 9))}
+    wanted = {
+        f'memory_bytes{{executor="{e}",process="{p}"}}': v for e in expected for p, v in (("jvm", 5), ("worker", 9))
+    }
     assert first.highs == wanted
     assert second.highs == {}, "it looks again only after a while"

@@ -221,7 +221,7 @@ def holds_restart(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:
 
 
 def _bits(table: pa.Table) -> tuple[pa.Schema, str]:
-    """The values of a table, told apart by their bits; what stands in a buffer in place of a NULL is no value."""
+    """The values of a table, distinguished by their bits; what stands in a buffer in place of a NULL is no value."""
     return table.schema, repr(table.to_pylist())
 
 

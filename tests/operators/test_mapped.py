@@ -31,8 +31,8 @@ def mapped(path: Path) -> MappedBytes:
 
 def resident(path: Path) -> int:
     """KiB of a file that this process has mapped."""
-    told = Path("/proc/self/smaps").read_text()
-    found = re.findall(rf"{re.escape(str(path))}\n(?:\w+:.*\n)*?Rss:\s+(\d+)", told)
+    maps = Path("/proc/self/smaps").read_text()
+    found = re.findall(rf"{re.escape(str(path))}\n(?:\w+:.*\n)*?Rss:\s+(\d+)", maps)
     return sum(map(int, found))
 
 
@@ -177,7 +177,7 @@ def test_blocks_written_early_are_those_that_would_have_been_written(
             state = shelf.open()
 
 
-def test_a_block_that_was_written_early_and_merged_away_in_the_same_batch_is_not_told(tmp_path: Path) -> None:
+def test_a_block_that_was_written_early_and_merged_away_in_the_same_batch_is_not_reported(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
     state = shelf.open()
     state["t"].add(rows("a"), KEYS)

@@ -365,10 +365,10 @@ def test_in_processing_time_a_row_is_taken_back_with_the_version_that_it_met():
     run(Batch([rate("a", 11, 6), rate("b", 20, 6)]))
     run(Batch([order(1, 1, "a", -1), order(1, 2, "b", -1), order(1, 3, "a")]))
     run(Batch([ended("a", 7), order(1, 3, "a", -1), order(1, 4, "a")]))
-    told = [(*amount, weight) for amount, (_, weight) in zip(amounts(run), run.log, strict=True)]
-    assert told[:2] == [(1, 10, 1), (2, None, 1)]
-    assert sorted(told[2:5]) == [(1, 10, -1), (2, None, -1), (3, 11, 1)]
-    assert told[5:] == [(3, 11, -1), (4, None, 1)]
+    emitted = [(*amount, weight) for amount, (_, weight) in zip(amounts(run), run.log, strict=True)]
+    assert emitted[:2] == [(1, 10, 1), (2, None, 1)]
+    assert sorted(emitted[2:5]) == [(1, 10, -1), (2, None, -1), (3, 11, 1)]
+    assert emitted[5:] == [(3, 11, -1), (4, None, 1)]
     run(Batch([ended("b", 8), order(1, 4, "a", -1)]))
     assert not run.applied
     assert run.state_rows() == 0

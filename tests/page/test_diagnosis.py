@@ -100,7 +100,7 @@ def test_the_time_of_a_batch_is_held_against_the_trigger(trigger: str, took: flo
     assert (said["grade"], said["text"]) == (grade, text)
 
 
-def test_a_batch_that_took_much_longer_than_the_others_is_told():
+def test_a_batch_that_took_much_longer_than_the_others_is_reported():
     stage = playing(seconds=0.5)
     stage.play("counts", EVEN, seconds=8)
     assert finding(stage, "batches")["text"].startswith("A batch takes 500 ms (the slowest 8.0 s)")
@@ -113,7 +113,7 @@ def test_a_batch_that_is_large_over_all_tables_is_not_as_large_as_it_may_be():
     assert len(findings(stage, "batches")) == 1
 
 
-def test_a_batch_as_large_as_it_may_be_is_told():
+def test_a_batch_as_large_as_it_may_be_is_reported():
     texts = [f["text"] for f in findings(playing(environment={"TAILRACE_BATCH__ROWS": "402"}), "batches")]
     assert texts[1] == "The last batch was as large as TAILRACE_BATCH__ROWS lets it be (402 rows of a table)"
 
@@ -195,7 +195,7 @@ def test_partitions_close_to_each_other_hold_nothing_back():
     assert findings(spending([100, 100], [4, 20]), "watermark") == []
 
 
-def test_state_that_grows_without_a_bound_is_told_with_the_step_that_keeps_it():
+def test_state_that_grows_without_a_bound_is_reported_with_the_step_that_keeps_it():
     stage = playing(batches=0)
     for number in range(90):
         stage.play("counts", EVEN, seconds=10, state={"group_by_1": 50_000 + 1_000 * number})
@@ -214,7 +214,7 @@ def test_state_with_a_bound_may_grow():
     assert findings(stage, "state") == []
 
 
-def test_no_end_of_a_batch_for_a_long_time_is_told_against_the_usual():
+def test_no_end_of_a_batch_for_a_long_time_is_compared_with_the_usual():
     stage = playing(seconds=4)
     stage.pass_time(11)
     assert verdict(stage) == ("good", "Keeps up"), "three batches long is nothing yet"
@@ -267,7 +267,7 @@ def test_a_service_that_stops_does_not_hide_that_a_job_has_given_up():
     assert verdict(stage) == ("trouble", "Has given up")
 
 
-def test_dead_letters_and_late_rows_are_told_with_the_last_reason():
+def test_dead_letters_and_late_rows_are_reported_with_the_last_reason():
     bad = {
         "late": False,
         "reason": "bad-json",

@@ -1,4 +1,4 @@
-"""What a plan may not do is told with its place, its reason and a way out; `explain` shows the rest."""
+"""What a plan may not do is reported with its place, its reason and a way out; `explain` shows the rest."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def test_a_window_in_processing_time_refuses_rows_that_are_taken_back():
 
 def test_over_takes_rows_that_are_taken_back_in_event_time_alone_and_tells_none_apart_by_their_key():
     call = OverCall("ROW_NUMBER", (), BIGINT, Frame(rows=True, preceding=None))
-    told = (*users.fields, Field("n", BIGINT))
+    fields = (*users.fields, Field("n", BIGINT))
     for time, expected in ((TimeKind.EVENT, 0), (TimeKind.PROCESSING, 1)):
         below = replace(users, fields=tuple(replace(f, time=time) for f in users.fields))
-        found = Over(input=below, partition=(), time=0, calls=(call,), fields=told)
+        found = Over(input=below, partition=(), time=0, calls=(call,), fields=fields)
         assert (
             len([p for p in said(job(sink(found, OUT))) if "an over in processing time cannot read" in p]) == expected
         )
         assert unique_keys(found) == ()
 
 
-def test_rows_of_a_window_that_may_be_taken_back_are_told_apart_by_their_key_and_its_time():
+def test_rows_of_a_window_that_may_be_taken_back_are_distinguished_by_their_key_and_its_time():
     bounds = tuple(Field(name, Timestamp(3)) for name in ("window_start", "window_end", "window_time"))
     windowed = WindowRows(input=users, time=1, window=Tumble(10), fields=(*users.fields, *bounds))
     assert unique_keys(windowed) == (frozenset({0}),)
@@ -88,12 +88,12 @@ def test_a_schema_in_each_record_is_for_reading():
     ]
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     plain = table("plain", "user s", "total n")
     other = replace(plain, name="other")
-    with pytest.raises(PlanErrors) as told:
+    with pytest.raises(PlanErrors) as caught:
         check(job(sink(by_user, plain), sink(by_user, other)))
-    assert len(told.value.problems) == 2
+    assert len(caught.value.problems) == 2
 
 
 def test_a_state_without_a_bound_is_a_warning_with_its_place():
@@ -159,9 +159,9 @@ def test_explain_shows_a_shared_step_once():
 
 
 def test_explain_for_programs_holds_the_same_facts():
-    told = explain(job(sink(by_user, OUT))).to_json()
-    assert told["steps"][1]["state"] == [{"keeps": "the totals of each (user)", "bound": None}]
-    assert told["levels"][1]["exchanges"] == ["group_partial_1 to group_by_1 by (user)"]
+    shown = explain(job(sink(by_user, OUT))).to_json()
+    assert shown["steps"][1]["state"] == [{"keeps": "the totals of each (user)", "bound": None}]
+    assert shown["levels"][1]["exchanges"] == ["group_partial_1 to group_by_1 by (user)"]
 
 
 NOW = Call("NOW", (), BIGINT, "epoch_ms($now)")

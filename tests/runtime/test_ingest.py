@@ -183,7 +183,7 @@ def test_what_leaves_for_a_partition_does_not_depend_on_which_others_share_its_t
         ]
         ingest = Ingest(topology, source, decoder(source.table, source.columns), Layout(2), Sql(), rows=3)
         envelopes = ingest.run([pa.concat_tables(blocks)], now=0)
-        return [said for e in envelopes if e.kind != Kind.METRICS for said in told(e)]
+        return [said for e in envelopes if e.kind != Kind.METRICS for said in contents(e)]
 
     alone = by_channel(said for number in partitions for said in task([number]))
     assert set(alone) == {f"s0000/t/{number:05d}" for number in partitions}
@@ -191,7 +191,7 @@ def test_what_leaves_for_a_partition_does_not_depend_on_which_others_share_its_t
         assert by_channel(task(order)) == alone
 
 
-def told(envelope: Envelope) -> Iterator[tuple[Any, ...]]:
+def contents(envelope: Envelope) -> Iterator[tuple[Any, ...]]:
     """What an envelope says, of a block its rows, and of a clock each partition; the channel first."""
     if envelope.kind == Kind.CLOCK:
         for clock in from_bytes(envelope.payload, envelope.watermark):

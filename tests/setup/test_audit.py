@@ -47,8 +47,8 @@ class Database:
         self.asked.append((package["ecosystem"], package["name"], version))
         advisories = self.advisories.get((package["name"], version), [])
         page = int(query.get("page_token", "0"))
-        told: dict[str, Any] = {"vulns": [{"id": a["id"]} for a in advisories[page : page + 1]]} if advisories else {}
-        return told | ({"next_page_token": str(page + 1)} if page + 1 < len(advisories) else {})
+        reply: dict[str, Any] = {"vulns": [{"id": a["id"]} for a in advisories[page : page + 1]]} if advisories else {}
+        return reply | ({"next_page_token": str(page + 1)} if page + 1 < len(advisories) else {})
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_nothing_known_is_fine(database, capsys):
 
 
 @pytest.mark.usefixtures("shipped")
-def test_what_is_known_is_told_with_where_it_is_and_what_repairs_it(database, capsys):
+def test_what_is_known_is_reported_with_where_it_is_and_what_repairs_it(database, capsys):
     known, url = database
     known.advisories[LOG4J.name, LOG4J.version] = [LOG4SHELL, LOG4SHELL | {"id": "GHSA-second", "aliases": []}]
     assert audit.main(["--url", url]) == 1
@@ -108,7 +108,7 @@ def test_what_is_known_is_told_with_where_it_is_and_what_repairs_it(database, ca
 
 
 @pytest.mark.usefixtures("shipped")
-def test_what_is_accepted_is_told_with_its_reason_and_what_needs_no_acceptance_too(database, capsys, monkeypatch):
+def test_what_is_accepted_is_reported_with_its_reason_and_what_needs_no_acceptance_too(database, capsys, monkeypatch):
     known, url = database
     known.advisories[LOG4J.name, LOG4J.version] = [LOG4SHELL]
     monkeypatch.setattr(audit, "accepted", lambda: {"CVE-2021-44228": "nobody logs what comes from outside"})

@@ -21,7 +21,7 @@ KEYS_A_PAGE = 1000
 
 @contextmanager
 def fake_s3(requests: RequestLog | None = None) -> Iterator[tuple[str, Objects]]:
-    """A server: its address, and what it holds by bucket/key; `requests` is told what it is asked."""
+    """A server: its address, and what it holds by bucket/key; `requests` receives what it is asked."""
     held: Objects = {}
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(held, RequestLog() if requests is None else requests))
     server.daemon_threads = True
@@ -34,7 +34,7 @@ def fake_s3(requests: RequestLog | None = None) -> Iterator[tuple[str, Objects]]
 
 
 def s3_settings(address: str) -> dict[str, str]:
-    """Return what Spark is told so that `s3a` is the server at `address`."""
+    """Return Spark's settings with which `s3a` is the server at `address`."""
     own = {
         "endpoint": address,
         "endpoint.region": "nowhere-1",

@@ -54,7 +54,7 @@ def task(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Task:
     return Task(monkeypatch, tmp_path)
 
 
-def test_an_error_of_its_own_is_met_four_times_and_then_only_told(task: Task):
+def test_an_error_of_its_own_is_met_four_times_and_then_only_reported(task: Task):
     task.run([ValueError(f"number {n}") for n in range(16)])
     assert task.computed == 4
     assert isinstance(task.last, AttemptsExhausted)

@@ -178,14 +178,14 @@ def test_an_executor_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(
     before = executors(running)
     assert len(before) == 2
     running.until("both tell their memory", lambda: len(telling(running)) == 2)
-    told = telling(running)
+    known = telling(running)
     assert "tailrace_executors_expected 2.0" in running.ask("/metrics")[1]
     signal_to(before[0], signal.SIGKILL)
     totals.feed(20)
     running.until("every row is counted again", totals.right)
     running.until("there are two again", lambda: len(executors(running)) == 2)
     assert set(executors(running)) != set(before)
-    running.until("the new one tells its memory", lambda: len(telling(running) - told) == 1)
+    running.until("the new one tells its memory", lambda: len(telling(running) - known) == 1)
     assert len(telling(running)) == 2, "the old one tells nothing more"
     running.until("two are connected", lambda: "tailrace_executors 2.0" in running.ask("/metrics")[1])
     assert "gave up" not in running.log

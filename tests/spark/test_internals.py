@@ -236,7 +236,7 @@ def test_a_failure_of_a_task_comes_with_its_note_and_as_a_chain_of_exceptions(st
 @pytest.mark.parametrize(
     ("task", "process"), [(exiting, Ended.WORKER), (killed, Ended.WORKER), (unreachable, None), (quoting, None)]
 )
-def test_a_worker_that_ends_is_told_apart_from_one_that_fails(
+def test_a_worker_that_ends_is_distinguished_from_one_that_fails(
     start: Start, task: Callable[[Iterator[Any]], Iterator[Any]], process: Ended | None
 ):
     query = start(task)
@@ -289,10 +289,10 @@ def test_spark_calls_the_driver_once_a_batch_and_takes_along_what_it_says_to_the
         assert time.monotonic() < until, query.exception()
         time.sleep(0.1)
     query.stop()
-    for number, (batch, told) in enumerate(heard):
+    for number, (batch, collected) in enumerate(heard):
         assert batch == number
-        assert told in ([], [b"%d" % (1_000 + batch), b"%d" % batch])
-    assert any(told for _, told in heard)
+        assert collected in ([], [b"%d" % (1_000 + batch), b"%d" % batch])
+    assert any(collected for _, collected in heard)
     # Spark's own logs are files of ours: nobody else may write them, and no process was needed for that.
     for log in ("offsets", "commits"):
         assert (tmp_path / log / "0").stat().st_mode & 0o777 == 0o644

@@ -24,7 +24,7 @@ from service.spark.supervision.jobs import Jobs
 
 
 class _Observer:
-    """Writes down what it is told."""
+    """Writes down what is reported to it."""
 
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
@@ -298,7 +298,7 @@ def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch
     assert runner.stopped
 
 
-def test_a_clock_in_doubt_is_told_and_the_query_starts_all_the_same():
+def test_a_clock_in_doubt_is_reported_and_the_query_starts_all_the_same():
     made, [runner], observer = jobs(1)
     made._watched[0].start_at = 0.0
     runner.clock = StartClock(86_400.0, "ahead", "set it right")

@@ -109,7 +109,7 @@ AT_ANY_TIME: dict[str, Answer] = {
         "SELECT id FROM payments WHERE `user` NOT IN (SELECT `user` FROM changed WHERE amount > 990)",
         None,
     ),
-    "told": (
+    "large_payments": (
         "id BIGINT, is_large BOOLEAN, payments BIGINT",
         "SELECT id, amount > 900 OR EXISTS (SELECT * FROM payments AS p WHERE p.`user` = o.`user` AND p.amount > 990),"
         " (SELECT COUNT(*) FROM payments AS p WHERE p.`user` = o.`user`) FROM orders AS o",

@@ -80,7 +80,7 @@ def test_a_batch_is_planned_anew_skipped_and_cut_by_the_service(
     code, said = job.does("skip", "--why", "a test")
     assert (code, said.splitlines()[0]) == (0, "totals: 500 records are skipped"), said
 
-    # Three processes have begun the next batch and told nothing of how they ended.
+    # Three processes have begun the next batch and reported nothing of how they ended.
     job.kill_in_batch(1)
     _write(job.checkpoint / "tailrace" / "tries.json", {"batch": 1, "processes": 3})
     job.running.start()

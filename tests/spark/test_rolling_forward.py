@@ -48,8 +48,8 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
     job.until("the first batches are done", lambda: (checkpoint / "commits" / "2").exists())
     # Saved while the job works on it.
     save = ["-m", "service", "checkpoint", "save", str(checkpoint), str(older)]
-    told = subprocess.run([sys.executable, *save], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    copied = int(told.split()[2])
+    printed = subprocess.run([sys.executable, *save], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    copied = int(printed.split()[2])
     # It is stopped in the midst of work: what is planned is done, and nothing else is planned.
     feed(broker.bootstrap, "orders", islice(rows, PART))
     job.terminate()

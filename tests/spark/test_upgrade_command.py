@@ -82,7 +82,7 @@ def command(tmp_path: Path, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> Comman
 
 
 def read_all(deployment: Deployment) -> bool:
-    """Whether the backfill is told that it is at its end, where it has read what the first query has."""
+    """Whether the backfill is reported to be at its end, where it has read what the first query has."""
     assert deployment.ends is not None
     return deployment.ends.final({source.id: ENDS for source in deployment.program.sources})
 
@@ -235,7 +235,7 @@ def test_checking_changes_nothing(command: Command, capsys: pytest.CaptureFixtur
     assert sorted(path.name for path in command.checkpoint.rglob("*")) == before
 
 
-def test_what_is_in_the_way_of_any_backfill_is_told_with_the_way_out(
+def test_what_is_in_the_way_of_any_backfill_is_reported_with_the_way_out(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command("--from", "earliest", text=CHANGED.replace("'topic' = 'totals'", "'topic' = 'sums'")) == 2
@@ -246,7 +246,7 @@ def test_what_is_in_the_way_of_any_backfill_is_told_with_the_way_out(
 
 
 @pytest.mark.parametrize("arguments", [(), ("--from", "yesterday")])
-def test_it_is_told_what_to_do(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_what_to_do_is_reported(arguments: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["upgrade", *arguments, str(tmp_path / "none.sql")])
     assert ended.value.code == 2

@@ -126,7 +126,7 @@ RAISED: Mapping[str, Raised] = {
     "of an aggregate": Raised(
         aggregate("SUM", version=2), ("group_by_1", "top_n_1"), "aggregate SUM has version 2 and had version 1"
     ),
-    "of an operator, which is told of what it feeds, too": Raised(
+    "of an operator, whose outputs are named, too": Raised(
         kernel, ("group_by_1", "top_n_1", "group_by_2"), "operator group_by has version 2 and had version 1"
     ),
 }

@@ -122,7 +122,7 @@ def test_a_ttl_bounds_what_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "expected"),
     [
         (
             "SELECT * FROM orders AS o JOIN customers FOR SYSTEM_TIME AS OF o.ts AS c ON o.customer = c.id",
@@ -137,8 +137,8 @@ def test_a_ttl_bounds_what_is_kept():
         ),
     ],
 )
-def test_what_cannot_be_looked_up_is_refused(query: str, told: str):
-    assert any(told in mistake for mistake in mistakes(query)), mistakes(query)
+def test_what_cannot_be_looked_up_is_refused(query: str, expected: str):
+    assert any(expected in mistake for mistake in mistakes(query)), mistakes(query)
 
 
 @pytest.mark.parametrize(
@@ -199,15 +199,15 @@ def test_where_the_database_is_and_who_logs_in_is_shown_nowhere():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         (", 'lookup.cache' = 'FULL'", "option 'lookup.cache' cannot be 'FULL'"),
         (", 'lookup.max-retry' = '5'", "connector 'jdbc' has no option 'lookup.max-retry'"),
         (", 'format' = 'json'", "connector 'jdbc' has no option 'format'"),
     ],
 )
-def test_options_that_have_no_meaning_are_refused(options: str, told: str):
-    assert told in refused(options)
+def test_options_that_have_no_meaning_are_refused(options: str, expected: str):
+    assert expected in refused(options)
 
 
 def test_what_is_missing_is_named():
@@ -222,7 +222,7 @@ def test_a_url_of_another_database_says_what_is_known_and_not_itself():
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "expected"),
     [
         (", twice AS age * 2", 'column "twice" cannot be computed in a table of a database'),
         (", at AS PROCTIME()", 'column "at" cannot be computed in a table of a database'),
@@ -231,8 +231,8 @@ def test_a_url_of_another_database_says_what_is_known_and_not_itself():
         (", ts TIMESTAMP(3), WATERMARK FOR ts AS ts", "a table of a database has no WATERMARK"),
     ],
 )
-def test_columns_that_a_lookup_cannot_give_are_refused(more: str, told: str):
-    assert told in refused(more=more)
+def test_columns_that_a_lookup_cannot_give_are_refused(more: str, expected: str):
+    assert expected in refused(more=more)
 
 
 @pytest.mark.parametrize(

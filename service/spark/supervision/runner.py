@@ -94,7 +94,7 @@ class JobRunner:
 
     @property
     def upgrade(self) -> Upgrade | None:
-        """What becomes of the state of the checkpoint, None if it has this query already."""
+        """What happens to the state of the checkpoint, None if it has this query already."""
         return self._takeover.upgrade
 
     def open(self) -> None:

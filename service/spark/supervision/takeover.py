@@ -27,7 +27,7 @@ class Takeover:
     """The takeover of one checkpoint, whose files `files` opens. Each start of the query calls `plan_missing`, `agree`
     and, after its last step that may refuse the query, `take`.
 
-    `upgrade` is what becomes of the state under this query, None if the checkpoint has this query already. `redone` are
+    `upgrade` says what happens to the state under this query, None if the checkpoint has this query already. `redone` are
     the digests of what the tasks of a repeated batch had read, by task; None if no batch is repeated alone.
     """
 
@@ -65,7 +65,7 @@ class Takeover:
         return True
 
     def agree(self) -> None:
-        """Find out what becomes of the state. Raises StateMismatch if the query cannot continue with it."""
+        """Find out what happens to the state. Raises StateMismatch if the query cannot continue with it."""
         self.upgrade = self._checkpoint.agree(self._deployment.program.meaning) or self._taken
 
     def take(self, program: Program) -> None:

@@ -71,7 +71,7 @@ def test_the_rules_find_what_is_wrong(browser: Browser):
     page.close()
 
 
-def test_without_colours_a_grade_is_still_told(show: Callable[..., Shown]):
+def test_without_colours_a_grade_is_still_seen(show: Callable[..., Shown]):
     shown = show(SCENES["several"]())
     session = shown.page.context.new_cdp_session(shown.page)
     session.send("Emulation.setEmulatedVisionDeficiency", {"type": "achromatopsia"})

@@ -34,7 +34,7 @@ def test_check_lists_every_mistake_and_answers_two(tmp_path: Path, capsys: pytes
     assert 'wrong.sql:4:47: column "c" does not exist' in printed
 
 
-def test_check_tells_what_a_plan_may_not_do_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_check_reports_what_a_plan_may_not_do_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     wrong = tmp_path / "wrong.sql"
     wrong.write_text(
         "CREATE TABLE t (a BIGINT) WITH ('connector' = 'datagen');\n"

@@ -56,7 +56,7 @@ def test_what_is_another_one_is_refused_and_nothing_is_written(now: KafkaIdentit
     assert kept.files == before
 
 
-def test_ids_that_brokers_did_not_tell_before_are_learnt():
+def test_ids_that_brokers_did_not_report_before_are_learnt():
     kept = Kept()
     agree_on_kafka(kept, replace(NOW, topics={}))
     agree_on_kafka(kept, NOW)

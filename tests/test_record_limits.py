@@ -1,4 +1,4 @@
-"""What a record may have is asked of Kafka at each start, and is no more than before while a batch is under way."""
+"""What a record may have is asked of Kafka at each start, and is no larger than before while a batch is under way."""
 
 from __future__ import annotations
 

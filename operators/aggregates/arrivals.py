@@ -38,7 +38,7 @@ def fold_arrivals(
     now: int,
     sql: Sql,
 ) -> Moved:
-    """Fold the rows of set `at` into its table, and tell which first and last values came and left.
+    """Fold the rows of set `at` into its table, and find which first and last values came and left.
 
     `tables` are that of the groups and that of the set; the other parameters are those of `fold_values`.
     """

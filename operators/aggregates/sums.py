@@ -16,7 +16,7 @@ _LIMB = 10**19
 _WHOLE = pa.decimal128(38, 0)
 
 _SAFE_DIGITS = 28
-"""So many digits leave room in 38 for the sum of ten billion rows."""
+"""This many digits leave room in 38 for the sum of ten billion rows."""
 
 
 def counted(argument: Argument, *conditions: str) -> Accumulator:

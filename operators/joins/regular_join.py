@@ -140,7 +140,7 @@ class RegularJoin(KernelDefaults):
             side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True)
         )
         left_matching, right_matching = (
-            left.matching(state, right.hashes(state, self._telling(right_changed)), left_changed),
+            left.matching(state, right.hashes(state, self._affecting_left(right_changed)), left_changed),
             right.matching(state, left.hashes(state, left_changed.rows), right_changed),
         )
         touched = (
@@ -170,8 +170,9 @@ class RegularJoin(KernelDefaults):
             return rows
         return rows.set_column(0, rows.schema.field(0), pa.nulls(rows.num_rows, rows.schema.field(0).type))
 
-    def _telling(self, right: Touched) -> pa.Table:
-        """The changed right rows of which left rows have to hear. Under a TTL those hear of all, as that keeps them."""
+    def _affecting_left(self, right: Touched) -> pa.Table:
+        """The changed right rows that may change what left rows show; under a TTL all of them, since each keeps left
+        rows alive."""
         if not self._asks_keys or self.ttl[0]:
             return right.rows
         return right.rows.filter(pa.array((right.old > 0) != (right.new > 0)))

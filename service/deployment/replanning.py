@@ -143,7 +143,7 @@ class Replanning:
         self._give_up(batch)
         # In this order: a replanned batch must not be as large as before.
         self._store.write(CUT, {"batch": batch.number, "rows": rows})
-        batch_log.plan_anew(self._files, batch.number)
+        batch_log.remove_plan(self._files, batch.number)
         return Cut(batch.number, before, rows)
 
     def skip(self, why: str) -> list[Skipped]:

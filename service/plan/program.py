@@ -1,7 +1,7 @@
 """The program: what both runners execute. A DAG of kernels laid out as levels.
 
 Level 0 runs where rows enter, in tasks that read some Kafka partitions each; each further level is one exchange and one
-stateful step, in which a shard hosts every node of that level. A node hears its inputs over edges: an edge within a
+stateful step, in which a shard hosts every node of that level. A node reads its inputs over edges: an edge within a
 level hands an Arrow table on, an edge to a later level is an exchange by the hash of some columns.
 """
 

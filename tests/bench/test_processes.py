@@ -83,7 +83,7 @@ def test_the_peak_is_the_most_that_a_process_has_held(tmp_path: Path):
     assert peak.bytes - before > 40_000_000
 
 
-def test_memory_is_counted_anew_only_when_more_is_resident(proc: Path):
+def test_memory_is_recounted_only_when_more_is_resident(proc: Path):
     peak = Peak(10, Path("/run-a"), proc)
     for resident, expected in ((1000, 2150), (1005, 2150), (1020, 2250)):
         for entry in proc.iterdir():

@@ -106,7 +106,7 @@ def test_metrics_are_added_up_over_their_labels():
     assert total(METRICS, "tailrace_no_such_metric") == 0
 
 
-def test_the_tables_tell_bytes_memory_and_seconds():
+def test_the_tables_show_bytes_memory_and_seconds():
     lines = [[cell.strip() for cell in line.split(" | ")] for line in tables([sizes()]).splitlines() if " | " in line]
     cells = {column: cell for head, _, line in batched(lines, 3) for column, cell in zip(head, line, strict=True)}
     assert cells["bytes a row"] == "40"

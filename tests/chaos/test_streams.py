@@ -52,7 +52,7 @@ NAMES = """
     INSERT INTO known SELECT name, COUNT(*) FROM names GROUP BY name;
 """
 HUNDRED_KB, MEGABYTE = 60, 400
-"""Of so many rows one is of that size."""
+"""One row in this many is of that size."""
 
 COMPACTED = {
     "cleanup.policy": "compact",

@@ -190,7 +190,7 @@ def test_what_others_have_run_first_runs_before_what_fills():
     assert [each["name"] for each in found] == ["proxy", "upgrade"]
 
 
-def test_the_notes_tell_what_becomes_of_a_changed_query():
+def test_the_notes_say_what_happens_to_a_changed_query():
     assert "set\nupgrade.from to backfill them" in files(LOCAL)["NOTES.txt"]
     notes = files(merged(LOCAL, backfill("earliest")))["NOTES.txt"]
     assert "kubectl logs --namespace streams tailrace-0 --container upgrade --follow" in notes
@@ -254,7 +254,7 @@ def test_objects_are_named_after_the_release(release: str, changes: Mapping[str,
     assert find(render(merged(LOCAL, changes), name=release), "StatefulSet")["metadata"]["name"] == expected
 
 
-def test_the_notes_tell_what_to_do_next_and_what_is_risky():
+def test_the_notes_say_what_to_do_next_and_what_is_risky():
     notes = files(LOCAL)["NOTES.txt"]
     assert "kubectl rollout status --namespace streams statefulset/tailrace" in notes
     assert "kubectl delete --namespace streams persistentvolumeclaim/tailrace-checkpoint" in notes
@@ -275,7 +275,7 @@ def test_the_notes_tell_what_to_do_next_and_what_is_risky():
     ]
 
 
-def test_the_notes_tell_of_cores_without_work():
+def test_the_notes_name_cores_without_work():
     few = merged(KUBERNETES, {"spark": {"partitions": 4, "executor": {"instances": 3, "cores": 2}}})
     assert "6 cores share 4 tasks" in files(few)["NOTES.txt"]
     assert "WARNING" not in files(KUBERNETES)["NOTES.txt"]

@@ -84,7 +84,7 @@ def test_driver_and_executors_share_a_secret_that_stands_in_no_pod():
         assert (secret["secretName"], secret["items"]) == ("own", [{"key": "token", "path": "secret"}])
 
 
-def test_a_secret_that_is_made_anew_makes_a_driver_anew():
+def test_a_new_secret_restarts_the_driver():
     """Without a cluster to look into, each render makes another; executors of another secret could not come."""
     before, after = render(KUBERNETES), render(KUBERNETES)
     assert find(before, "Secret") != find(after, "Secret")

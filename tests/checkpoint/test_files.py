@@ -50,8 +50,8 @@ def test_a_file_is_read_as_it_was_written_whole_and_in_part(files: Files) -> Non
     files.put("tailrace/state/one", [b"abc", pa.py_buffer(b"defgh"), b""])
     assert files.get("tailrace/state/one") == b"abcdefgh"
     assert files.block(StoredAt("tailrace/state/one", 2, 4)).to_pybytes() == b"cdef"
-    files.put("tailrace/state/one", [b"anew"])
-    assert files.get("tailrace/state/one") == b"anew"
+    files.put("tailrace/state/one", [b"rewritten"])
+    assert files.get("tailrace/state/one") == b"rewritten"
 
 
 def test_the_files_of_a_folder_are_listed_and_removed(files: Files) -> None:

@@ -104,7 +104,7 @@ def test_one_that_is_killed_after_any_file_is_ended_by_the_next(files: FolderFil
             begin(files, position, topic)
 
 
-def test_where_no_batch_was_done_the_sources_begin_anew(tmp_path: Path) -> None:
+def test_where_no_batch_was_done_the_sources_begin_again(tmp_path: Path) -> None:
     files = FolderFiles(str(tmp_path))
     begin(files, 0, "a")
     begin(files, 1, "b")

@@ -92,7 +92,7 @@ def checkpoint(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_batch_is_planned_anew_with_half_of_its_records(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_replanned_with_half_of_its_records(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = FolderFiles(str(checkpoint))
     assert replanning(files, monkeypatch, {}).cut() == (7, 1001, 500)
     assert unfinished(files) is None

@@ -254,7 +254,7 @@ def test_without_state_a_batch_in_which_nothing_was_read_is_passed(copy: Copy) -
     ("begins", "passed"),
     [('{"t":{"0":40}}', True), ('{"t":{"0":40,"1":0},"u":{"0":3}}', True), ('{"t":{"0":60}}', False), (None, False)],
 )
-def test_without_state_a_batch_that_nothing_tells_of_is_passed_only_where_it_had_no_records(
+def test_without_state_a_batch_without_a_plan_is_passed_only_where_it_had_no_records(
     copy: Copy, begins: str | None, passed: bool
 ) -> None:
     """Its plan may be gone as well, since the plans of later batches have taken its place."""
@@ -277,7 +277,7 @@ def test_partitions_that_came_later_start_where_they_started_then(copy: Copy) ->
     assert BatchPlan.planned(copy.files, 4, shards=2, readers=0, plan=0, starts_of=[0]).starts == came.starts
 
 
-def test_a_plan_tells_where_its_batch_begins_without_reading_of_the_batch_before_again(copy: Copy) -> None:
+def test_a_plan_shows_where_its_batch_begins_without_reading_the_batch_before_again(copy: Copy) -> None:
     def starts(before: BatchPlan | None) -> Any:
         made = BatchPlan.planned(copy.files, 3, shards=2, readers=0, plan=0, starts_of=[0], before=before)
         return dict(made.starts)

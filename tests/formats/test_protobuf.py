@@ -342,7 +342,7 @@ message M {
 OF_TWO: dict[str, DataType] = {"i": INT, "s": STRING, "e": STRING, "es": Array(STRING), "old": Array(INT), "b": BOOLEAN}
 
 
-def test_proto2_tells_what_is_not_written_and_has_defaults_of_its_own():
+def test_proto2_knows_what_is_not_written_and_has_defaults_of_its_own():
     kind = message(TWO, "M")
     empty = kind(r=1).SerializeToString()
     assert rows(plain(OF_TWO, TWO, "M"), empty) == [(None, None, None, None, None, None)]
@@ -398,7 +398,7 @@ def test_a_field_is_read_into_a_column(kind: str, type_: DataType, data: bytes |
     if data is None:
         assert [each[1] for each in dead(source, b"\x08\x01")] == ["schema-mismatch"]
         return
-    # Alone, and among so many that they are read together.
+    # Alone, and among enough that they are read together.
     assert rows(source, data) == [read]
     assert rows(source, *([data] * 100)) == [read] * 100
 

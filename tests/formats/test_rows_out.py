@@ -195,7 +195,7 @@ def test_the_key_has_its_own_names_and_may_leave_the_value():
     assert (keys(written), values(written)) == (['{"id":1}'], ['{"v":2}'])
 
 
-def test_headers_tell_kind_query_and_event_time():
+def test_headers_hold_kind_query_and_event_time():
     quiet = replace(table({"k": t.INT, "at": t.Timestamp(3)}, "changelog-json", key=["k"]), rowtime=1)
     sink = replace(quiet, connector=replace(quiet.connector, options={"tailrace.headers": "true"}))
     written = encode(

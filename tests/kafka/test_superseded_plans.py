@@ -45,8 +45,8 @@ def test_a_task_of_the_plan_before_writes_nothing(query: Query, begun: bool):
     with pytest.raises(Fenced, match="was given up"):
         query.write(1, "again", host="b")
     query.set(plan=1)
-    assert query.write(1, "anew", digest=b"another cut").outcome == "committed"
-    assert query.committed() == ["a", "anew"]
+    assert query.write(1, "rewritten", digest=b"another cut").outcome == "committed"
+    assert query.committed() == ["a", "rewritten"]
 
 
 def test_a_batch_that_was_the_first_can_be_given_up(query: Query):

@@ -61,13 +61,13 @@ def test_the_alert_of_a_broker_that_does_not_take_our_certificate_has_its_number
     errors: list[KafkaError] = []
     troubles = Troubles()
 
-    def hear(error: KafkaError) -> None:
+    def note(error: KafkaError) -> None:
         errors.append(error)
         troubles(error)
 
     with broker(trusted.file, trusted.issue("broker", user="broker", hosts=["127.0.0.1"]), version) as address:
         reach = {"bootstrap.servers": address, "security.protocol": "ssl", "ssl.ca.location": str(trusted.file)}
-        client = AdminClient(reach | mine | {"log_level": "0", "error_cb": hear})  # type: ignore[arg-type]
+        client = AdminClient(reach | mine | {"log_level": "0", "error_cb": note})  # type: ignore[arg-type]
         until = time.monotonic() + 20
         while not errors:
             assert time.monotonic() < until, "no error"

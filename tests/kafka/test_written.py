@@ -57,8 +57,8 @@ def test_what_was_written_since_is_found_from_where_the_last_look_has_ended(quer
     assert written(query.settings(), before) == Written({}, {}, before)
     write(query, 2, b"two", partition=17)
     assert written(query.settings(), before).markers == {17: Marker(2, b"d")}
-    made_anew = dict.fromkeys(before, 10**9)
-    assert written(query.settings(), made_anew).markers == {0: Marker(1, b"d"), 17: Marker(2, b"d")}
+    recreated = dict.fromkeys(before, 10**9)
+    assert written(query.settings(), recreated).markers == {0: Marker(1, b"d"), 17: Marker(2, b"d")}
 
 
 def test_a_transaction_that_the_query_has_left_open_is_ended_at_once(query: Query, leave_open: Producer) -> None:

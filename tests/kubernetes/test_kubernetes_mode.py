@@ -34,7 +34,7 @@ def works(running: Release, executor: str) -> bool:
 
 
 def until_all_work(running: Release, executors: int) -> None:
-    """Wait until so many executors run, each with tasks."""
+    """Wait until that many executors run, each with tasks."""
 
     def all_work() -> bool:
         present = names(running)

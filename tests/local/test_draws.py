@@ -131,7 +131,7 @@ def test_of_the_topics_of_a_pattern_each_row_draws_by_its_own():
     assert [column.name for column in program.sources[0].table.columns][-3:] == ["topic", "partition", "offset"]
 
 
-def test_the_plan_tells_it_in_words():
+def test_the_plan_says_it_in_words():
     job = read(f"{TABLES}INSERT INTO o SELECT CAST(RAND_INTEGER(n) AS STRING), '' FROM t;").jobs[0]
     assert "RAND_INTEGER(n, RAND(origin(" in as_text(explain(job), "p.sql")
 

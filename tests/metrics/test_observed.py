@@ -43,7 +43,7 @@ def test_counters_go_on_when_a_query_is_started_again_in_the_process():
     for attempt in range(3):
         seen.started("q")
         for number in range(2):
-            seen.heard("q", report(2 * attempt + number, late=3))
+            seen.counted("q", report(2 * attempt + number, late=3))
             seen.batch("q", batch(2 * attempt + number))
         seen.failed("q", "no", attempt + 1, 0.1)
         totals.append([seen.metrics.value(n, query="q") for n in ("batches_total", "batch_failures_total")])
@@ -72,7 +72,7 @@ def test_a_query_is_active_from_its_start_to_whatever_ends_it():
     assert found == [(0, 0), (0, 0), (1, 0), (0, 0), (1, 0), (0, 1)]
 
 
-def test_a_batch_tells_its_phases_and_where_its_partitions_are():
+def test_a_batch_reports_its_phases_and_where_its_partitions_are():
     seen = observer()
     seen.batch("q", batch(3, Read("orders", "t", 0, 10, 25, 40), Read("orders", "t", 1, 0, 7, 7), seconds=2.0))
     place = {"query": "q", "source": "orders", "topic": "t"}
@@ -186,6 +186,6 @@ def test_a_reader_of_the_output_or_of_the_log_that_goes_away_takes_nothing_along
     log = io.StringIO()
     monkeypatch.setattr("sys.stdout", _Gone())
     report = {"batch": 0, "metrics": asdict(TaskMetrics()), "lines": ["+I  t  a=1"], "samples": []}
-    Observer(Health(600), Metrics(), "json", log).heard("q", report)
+    Observer(Health(600), Metrics(), "json", log).counted("q", report)
     assert "rows of 'print' tables are dropped" in log.getvalue()
-    Observer(Health(600), Metrics(), "json", _Gone()).heard("q", report)
+    Observer(Health(600), Metrics(), "json", _Gone()).counted("q", report)

@@ -227,7 +227,7 @@ def _full_windows(batches: Sequence[Batch]) -> Counter[Row]:
 
 
 def _filled(batches: Sequence[Batch]) -> list[Batch]:
-    """So many rows of each partition that its last window is full."""
+    """Enough rows of each partition that its last window is full."""
     partitions = Counter(c.row[0] for c in flat(batches))
     return [Batch([Change((name, 1, True)) for name, n in partitions.items() for _ in range(-n % 3)])]
 

@@ -147,7 +147,7 @@ class Stage:
             figures.count("task_seconds_total", share * seconds, phase=phase)
         figures.counts.update(counts or {})
         report = {"batch": self._batch, "metrics": asdict(figures), "lines": [], "samples": list(samples)}
-        self.observer.heard(job, json.loads(json.dumps(report)))
+        self.observer.counted(job, json.loads(json.dumps(report)))
         self.observer.batch(
             job,
             Progress(

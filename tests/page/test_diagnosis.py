@@ -142,7 +142,7 @@ def test_the_phase_that_takes_most_is_named_with_what_helps(
     assert hint in said["hint"]
 
 
-def test_batches_that_only_tell_the_time_do_not_blur_those_with_rows():
+def test_batches_that_only_carry_the_time_do_not_blur_those_with_rows():
     stage = playing(batches=5, seconds=4)
     for _ in range(50):
         stage.play("counts", {"clicks": [0, 0, 0, 0]}, seconds=0.1)

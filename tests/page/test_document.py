@@ -49,7 +49,7 @@ def test_the_document_is_json_with_its_version(stage: Stage):
     assert [j["name"] for j in shown["jobs"]] == ["spending", "counts"]
 
 
-def test_a_table_tells_its_rows_its_lag_and_its_partitions(stage: Stage):
+def test_a_table_shows_its_rows_its_lag_and_its_partitions(stage: Stage):
     orders, users = job(stage, "spending")["tables"]
     assert (orders["table"], orders["connector"], orders["format"], orders["topics"]) == (
         "orders", "kafka", "json", ["orders"],
@@ -98,7 +98,7 @@ def test_phases_are_means_of_a_batch_and_add_up_to_it(stage: Stage):
     assert batches["tasks"][0]["phase"] == "operators"
 
 
-def test_sinks_tell_changes_and_records(stage: Stage):
+def test_sinks_show_changes_and_records(stage: Stage):
     sinks = {sink["table"]: sink for sink in job(stage, "spending")["sinks"]}
     assert (sinks["cities"]["inserts"], sinks["cities"]["retractions"], sinks["cities"]["records"]) == (100, 40, 140)
     assert sinks["minutes"]["retractions"] == 0

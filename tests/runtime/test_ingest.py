@@ -1,4 +1,4 @@
-"""Level 0: records become rows, late rows and dead letters, and every shard hears the clock."""
+"""Level 0: records become rows, late rows and dead letters, and every shard receives the clock."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_a_batch_whose_records_are_gone_is_distinguished_from_one_that_was_repla
     assert digest(2, [digest_range(A, 0, 9, 10)])[:PLAN] != before[:PLAN]
 
 
-def test_what_a_level_passes_on_is_one_mark_whatever_it_heard() -> None:
+def test_what_a_level_passes_on_is_one_mark_whatever_it_received() -> None:
     one, two = digest_range(A, 0, 9, 10), digest_range(B, 5, 7, 3)
     assert len(brief([one, two])) == len(one)
     assert brief([two, one, one]) == brief([one, two])

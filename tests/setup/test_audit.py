@@ -147,7 +147,7 @@ def test_a_package_of_the_lock_is_read_without_its_marker_and_hashes():
     assert list(locked(text)) == [Component("PyPI", "colorama", "0.4.6"), DUCKDB]
 
 
-def test_an_archive_tells_what_it_holds(tmp_path: Path):
+def test_an_archive_shows_what_it_holds(tmp_path: Path):
     jar = tmp_path / "whole-1.jar"
     with zipfile.ZipFile(jar, "w") as archive:
         archive.writestr("META-INF/maven/g/a/pom.properties", "#Made\ngroupId=g\nartifactId = a\nversion=1.2\n")
@@ -170,6 +170,6 @@ def test_an_archive_tells_what_it_holds(tmp_path: Path):
         ("hive-exec-2.3.10-core", "org.apache.hive:hive-exec", "2.3.10"),
     ],
 )
-def test_an_archive_that_tells_nothing_is_known_by_its_name(stem: str, name: str, version: str):
+def test_an_archive_without_a_description_is_known_by_its_name(stem: str, name: str, version: str):
     assert named(stem) == Component("Maven", name, version)
     assert named(f"x{stem}") is None

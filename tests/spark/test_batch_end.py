@@ -1,4 +1,4 @@
-"""The driver notes the state of a batch when its tasks are done, and hears of every batch."""
+"""The driver notes the state of a batch when its tasks are done, and receives the counts of every batch."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Batch:
         return self
 
 
-def batch_end(spec: JobSpec, hear: Callable[[Mapping[str, Any]], None] = lambda counts: None) -> BatchEnd:
-    return BatchEnd(spec, hear, lambda batch, query: cast(Batch, batch).collected())
+def batch_end(spec: JobSpec, receive: Callable[[Mapping[str, Any]], None] = lambda counts: None) -> BatchEnd:
+    return BatchEnd(spec, receive, lambda batch, query: cast(Batch, batch).collected())
 
 
 @pytest.fixture
@@ -86,11 +86,11 @@ def report(shard: int, **more: Any) -> TaskReport:
 
 
 def test_the_state_is_noted_and_the_driver_receives_the_counts(spec: JobSpec):
-    heard: list[Mapping[str, Any]] = []
-    Batch(report(0), report(1)).given_to(batch_end(spec, heard.append))
+    received: list[Mapping[str, Any]] = []
+    Batch(report(0), report(1)).given_to(batch_end(spec, received.append))
     version = Version.before(FolderFiles(spec.state.url), BATCH + 1)
     assert [place.file for place in version.levels[1].manifests] == ["tailrace/state/0", "tailrace/state/1"]
-    [noted] = heard
+    [noted] = received
     assert (noted["batch"], noted["metrics"]["counts"], noted["lines"]) == (BATCH, {"rows": 2}, ["line 0", "line 1"])
 
 
@@ -162,10 +162,10 @@ def test_what_the_tasks_failed_of_is_kept_as_it_is_and_nothing_is_noted(spec: Jo
 def test_a_driver_that_cannot_handle_what_it_receives_does_not_fail_the_batch(
     spec: JobSpec, capsys: pytest.CaptureFixture[str]
 ):
-    def hear(properties: Mapping[str, Any]) -> None:
+    def receive(counts: Mapping[str, Any]) -> None:
         raise BrokenPipeError("nobody reads")
 
-    end = batch_end(spec, hear)
+    end = batch_end(spec, receive)
     Batch(report(0), report(1)).given_to(end)
     assert end.failure is None
     assert "nobody reads" in capsys.readouterr().err

@@ -38,7 +38,7 @@ class Kept(Checkpoint):
         self.files[name] = value
 
 
-def test_one_of_a_former_format_is_taken_anew_by_the_same_query(tmp_path: Path) -> None:
+def test_one_of_a_former_format_is_taken_again_by_the_same_query(tmp_path: Path) -> None:
     kept = Kept({**SAVED, "format": 6})
     assert kept.agree(NOW) is None, "it is the same query"
     assert not kept.taken()

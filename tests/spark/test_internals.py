@@ -201,7 +201,7 @@ def test_the_members_that_lead_into_the_jvm_do_so(spark: SparkSession):
 
 
 @pytest.mark.e2e
-def test_a_running_query_tells_its_progress_and_takes_a_limit_for_its_sources(spark: SparkSession, start: Start):
+def test_a_running_query_reports_its_progress_and_takes_a_limit_for_its_sources(spark: SparkSession, start: Start):
     query = start()
     reports = Reports(query)
     until = time.monotonic() + 60
@@ -276,23 +276,23 @@ def test_spark_calls_the_driver_once_a_batch_and_takes_along_what_it_says_to_the
 ):
     open_callbacks(spark)
     open_callbacks(spark)
-    heard: list[tuple[int, list[bytes]]] = []
+    received: list[tuple[int, list[bytes]]] = []
 
     def end(rows: DataFrame, batch: int) -> None:
         rows.sparkSession.sparkContext.setLocalProperty(NOW, str(1_000 + batch))
-        heard.append((batch, jvm.collected(rows, "counts")))
+        received.append((batch, jvm.collected(rows, "counts")))
 
     rows = spark.readStream.format("rate").load().mapInArrow(properties, "report BINARY")
     query = rows.writeStream.foreachBatch(end).option("checkpointLocation", str(tmp_path)).start()
     until = time.monotonic() + 60
-    while len(heard) < 3:
+    while len(received) < 3:
         assert time.monotonic() < until, query.exception()
         time.sleep(0.1)
     query.stop()
-    for number, (batch, collected) in enumerate(heard):
+    for number, (batch, collected) in enumerate(received):
         assert batch == number
         assert collected in ([], [b"%d" % (1_000 + batch), b"%d" % batch])
-    assert any(collected for _, collected in heard)
+    assert any(collected for _, collected in received)
     # Spark's own logs are files of ours: nobody else may write them, and no process was needed for that.
     for log in ("offsets", "commits"):
         assert (tmp_path / log / "0").stat().st_mode & 0o777 == 0o644

@@ -185,9 +185,9 @@ def test_a_changed_query_that_goes_on_says_what_it_drops():
     for job in made._watched:
         job.start_at = 0.0
     verdicts = (Verdict("group_by_1", Fate.KEPT), Verdict("top_n_1", Fate.GONE, "its state is dropped"))
-    runners[1].upgrade = Upgrade(verdicts, ("table best is written no more",), ())
+    runners[1].upgrade = Upgrade(verdicts, ("table best is no longer written",), ())
     made.look()
-    assert observer.said == [("upgraded", 1, ["top_n_1"], ("table best is written no more",))]
+    assert observer.said == [("upgraded", 1, ["top_n_1"], ("table best is no longer written",))]
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_our_classes_are_compiled_once_and_a_mistake_in_them_is_reported(tmp_pat
 
 
 def transaction(kafka: Broker, topic: str, number: Iterator[int], rows: int, *, commit: bool) -> None:
-    """Write so many records to each partition, in a transaction that is committed or aborted."""
+    """Write that many records to each partition, in a transaction that is committed or aborted."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"{topic}-{next(number)}"})
     producer.init_transactions(30)
     producer.begin_transaction()

@@ -102,7 +102,7 @@ class RestartedRunner(LocalRunner):
         self._state.cache = ShardCache()
 
     def _is_killed(self, before: int) -> bool:
-        """Whether this try is, of a batch of which so many were."""
+        """Whether this try is killed, of a batch of which `before` were."""
         killed = before < MOST_KILLED and (not self._was_killed or self._draw.random() < KILLED)
         self._was_killed = self._was_killed or killed
         return killed
@@ -121,7 +121,7 @@ class RestartedRunner(LocalRunner):
             Version.of(states, self._stateful, self._layout.shards).write(self._state.files, self._number)
 
     def _let_end(self, killed: Sequence[Try], right: Written) -> None:
-        """Have the tasks of killed tries go on, of which nobody hears: they compute the same, and write their files."""
+        """Have the tasks of killed tries go on: nobody waits for them, but they compute the same, and write files."""
         kept, self._state.cache = self._state.cache, ShardCache()
         for this in killed:
             list(this.tasks)

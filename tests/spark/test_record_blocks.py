@@ -115,7 +115,7 @@ def test_a_file_is_given_back_when_nothing_refers_to_its_values(tmp_path: Path) 
     assert noted(path) == (5, 0)
 
 
-def test_a_file_that_has_grown_is_mapped_anew(tmp_path: Path) -> None:
+def test_a_file_that_has_grown_is_mapped_again(tmp_path: Path) -> None:
     path, files = value_file(tmp_path, b"abcd"), ValueFiles()
     files.values(path, 1, 4)
     with open(path, "ab") as file:

@@ -58,7 +58,7 @@ class Job:
         return [e for e in self.running.events() if e["event"] == event]
 
 
-def test_a_batch_is_planned_anew_skipped_and_cut_by_the_service(
+def test_a_batch_is_replanned_skipped_and_cut_by_the_service(
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
 ) -> None:
     source, sink = make_topic("source", partitions=2), make_topic("totals")

@@ -38,7 +38,7 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
         return max((int(each.name) for each in logged.iterdir() if each.name.isdigit()), default=-1)
 
     def go_on(batches: int) -> None:
-        """Feed a part, and wait for so many batches."""
+        """Feed a part, and wait for that many batches."""
         last = done()
         feed(broker.bootstrap, "orders", islice(rows, PART))
         job.until("batches are done", lambda: done() >= last + batches)

@@ -89,7 +89,7 @@ A_FILE = 3
 
 class Store(NamedTuple):
     """A store that is not real: where the checkpoint is, Spark's settings, and the requests so far. `kinds` are the
-    requests of a batch that heard only the clock, by kind; `by_batch` says whether it is known what each is for."""
+    requests of a batch that received only the clock, by kind; `by_batch` says whether it is known what each is for."""
 
     checkpoint: str
     conf: Mapping[str, str]
@@ -151,7 +151,7 @@ def by_kind(asked: Mapping[Purpose, int]) -> Counter[str]:
     "store",
     [s3, pytest.param(gcs, marks=pytest.mark.skipif(shutil.which("openssl") is None, reason="it makes a certificate"))],
 )
-def test_each_request_of_a_batch_is_for_something_and_a_batch_that_heard_only_the_clock_writes_no_state(
+def test_each_request_of_a_batch_is_for_something_and_a_batch_that_received_only_the_clock_writes_no_state(
     store: Callable[[Path], AbstractContextManager[Store]],
     kafka: Broker,
     make_topic: MakeTopic,

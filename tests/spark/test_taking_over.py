@@ -304,7 +304,7 @@ class TestEnds:
             {},
             stopped=lambda: locked[0],
             release=lambda: released.append(True),
-            tell=lambda event, **more: events.append((event, *more.values())),
+            report=lambda event, **more: events.append((event, *more.values())),
             look_every=0.0,
         )
         assert ends.now() == {7: '{"t": {"0": 5, "1": 0}}'}

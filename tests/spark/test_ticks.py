@@ -105,7 +105,7 @@ def test_batches_that_may_have_no_rows_do_not_put_a_tick_off_for_ever(reader: _R
     assert [number for number, each in enumerate(ticked, 1) if each] == [20, 40]
 
 
-def test_where_rows_of_a_source_tell_only_some_shards_the_time_ticks_go_on(
+def test_where_rows_of_a_source_bring_the_time_to_some_shards_only_ticks_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     reader = _Reader(tmp_path, monkeypatch, always=True)

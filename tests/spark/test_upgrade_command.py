@@ -54,7 +54,7 @@ class Command:
                 partitions=2,
             ),
         )
-        monkeypatch.setattr(upgrade_backfill, "backfill_range", lambda *_: BackfillRange({0: "{}"}, ("so many",), ()))
+        monkeypatch.setattr(upgrade_backfill, "backfill_range", lambda *_: BackfillRange({0: "{}"}, ("a note",), ()))
         monkeypatch.setattr(upgrade_backfill, "Service", self._service)
 
     def _service(self, programs: Any, settings: Any, observer: Any, *, plan: Any, place: Any) -> Any:
@@ -227,7 +227,7 @@ def test_checking_changes_nothing(command: Command, capsys: pytest.CaptureFixtur
     before = sorted(path.name for path in command.checkpoint.rglob("*"))
     assert command("--check", "--from", "2024-05-01T00:00:00Z") == 0
     said = capsys.readouterr().out
-    assert "so many" in said
+    assert "a note" in said
     assert "it can be backfilled from there" in said
     assert "totals, cities, best, minutes is not backfilled; its changes are those of the new query" in said
     assert command("--check") == 2

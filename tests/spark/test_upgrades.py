@@ -468,7 +468,7 @@ def test_a_program_that_skips_the_check_finds_no_state_instead_of_an_empty_one(t
             going.do(shards)
 
 
-def test_the_check_tells_what_run_would_do(tmp_path: Path, sql: Sql) -> None:
+def test_the_check_reports_what_run_would_do(tmp_path: Path, sql: Sql) -> None:
     going = Service(tmp_path, sql)
     text = changed(CHANGES["an INSERT and its operator are gone"])
     fresh = CheckedUpgrade(program_of(text), going.files, str(tmp_path))

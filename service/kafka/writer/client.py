@@ -164,13 +164,13 @@ class TransactionClient:
 
     def _hear(self, connection: socket.socket) -> dict[str, Any]:
         try:
-            heard = wire.receive(connection)
+            reply = wire.receive(connection)
         except TimeoutError as late:
             raise self._silent() from late
-        assert isinstance(heard, dict)
-        if "error" in heard:
-            raise from_message(heard["error"])
-        return heard
+        assert isinstance(reply, dict)
+        if "error" in reply:
+            raise from_message(reply["error"])
+        return reply
 
     def _why_gone(self, connection: socket.socket) -> KafkaFailure:
         """The last message of a writer that has closed the connection, if there was one."""

@@ -85,18 +85,18 @@ class Jvm:
     """A JVM that runs Spark's gateway. It ends when this process ends, for whatever reason."""
 
     def __init__(
-        self, settings: Mapping[str, str], jars: Sequence[Path], scratch: Path, tell: Callable[[str], None]
+        self, settings: Mapping[str, str], jars: Sequence[Path], scratch: Path, on_line: Callable[[str], None]
     ) -> None:
         """Start the JVM.
 
-        `settings` are Spark's; `jars` come before its own; `tell` gets its output, line by line. Its temporary files
-        are in the folder `scratch`, which is removed when this process is killed.
+        `settings` are Spark's; `jars` come before its own; `on_line` receives its output, line by line. Its temporary
+        files are in the folder `scratch`, which is removed when this process is killed.
         """
         self._folder = scratch / "jvm"
         self._folder.mkdir(mode=0o700)
         temporary = self._folder / "temporary"
         temporary.mkdir()
-        self._tell = tell
+        self._on_line = on_line
         self._last: list[str] = []
         home = spark_home()
         arguments = self._folder / "arguments"
@@ -179,7 +179,7 @@ class Jvm:
             if not text or is_noise(text):
                 continue
             self._last = [*self._last[-4:], text]
-            self._tell(text)
+            self._on_line(text)
 
 
 def spark_home() -> Path:

@@ -90,7 +90,7 @@ class Jobs:
                     self._session,
                     deployment,
                     scratch,
-                    self._hear(deployment.program.name),
+                    self._receiver(deployment.program.name),
                 ),
                 deployment,
                 observer,
@@ -152,15 +152,15 @@ class Jobs:
                 self._observer.started(job.name)
                 for table, topics in job.runner.added_topics().items():
                     self._observer.topics_added(job.name, table, topics)
-                self._tell_of_upgrade(job)
-                self._tell_of_waiting(job)
+                self._report_upgrade(job)
+                self._report_waiting(job)
                 missing = job.runner.missing()
                 if missing is not None:
                     self._observer.rolls_forward(job.name, *missing)
             return
         finished = job.runner.finished()
         self._note(job)
-        self._tell_of_waiting(job)
+        self._report_waiting(job)
         if time.monotonic() >= job.look_at:
             job.look_at = time.monotonic() + PHASE_EVERY
             self._observer.at(job.name, job.runner.phase())
@@ -170,13 +170,13 @@ class Jobs:
             job.ends.close()
             self._observer.finished(job.name)
 
-    def _tell_of_upgrade(self, job: _Watched) -> None:
+    def _report_upgrade(self, job: _Watched) -> None:
         upgrade = job.runner.upgrade
         if upgrade is not None:
             kept, gone = upgrade.of(Fate.KEPT), upgrade.of(Fate.GONE)
             self._observer.upgraded(job.name, len(kept), gone, upgrade.notes)
 
-    def _tell_of_waiting(self, job: _Watched) -> None:
+    def _report_waiting(self, job: _Watched) -> None:
         waiting = job.runner.waiting()
         for table in dict.fromkeys([*job.waiting, *waiting]):
             if job.waiting.get(table) != waiting.get(table):
@@ -281,8 +281,8 @@ class Jobs:
                 process.wait(5)  # its sockets close a moment before it has ended
         return process.poll() is not None
 
-    def _hear(self, name: str) -> Any:
-        return lambda report: self._observer.heard(name, report)
+    def _receiver(self, name: str) -> Any:
+        return lambda report: self._observer.counted(name, report)
 
 
 def summary(error: Exception) -> str:

@@ -27,8 +27,8 @@ class Takeover:
     """The takeover of one checkpoint, whose files `files` opens. Each start of the query calls `plan_missing`, `agree`
     and, after its last step that may refuse the query, `take`.
 
-    `upgrade` says what happens to the state under this query, None if the checkpoint has this query already. `redone` are
-    the digests of what the tasks of a repeated batch had read, by task; None if no batch is repeated alone.
+    `upgrade` says what happens to the state under this query, None if the checkpoint has this query already. `redone`
+    are the digests of what the tasks of a repeated batch had read, by task; None if no batch is repeated alone.
     """
 
     def __init__(self, deployment: Deployment, checkpoint: Checkpoint, files: Callable[[], Files]) -> None:

@@ -185,10 +185,10 @@ def cells_by_hand(line: str, options: CsvOptions) -> list[str] | None:
     ],
 )
 def test_cells_are_distinguished_as_they_are_character_by_character(options: CsvOptions):
-    dice, parser = random.Random(1), LineParser(options)
+    rng, parser = random.Random(1), LineParser(options)
     for _ in range(5_000):
         marks = [m for m in (options.quote, options.delimiter, options.escape) if m]
-        line = "".join(dice.choices([*marks, *marks, "a", "n", " ", "\t", "\n", "\r", "0"], k=dice.randrange(12)))
+        line = "".join(rng.choices([*marks, *marks, "a", "n", " ", "\t", "\n", "\r", "0"], k=rng.randrange(12)))
         try:
             found: list[str] | None = parser.cells(line)
         except MalformedLineError:

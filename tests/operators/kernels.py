@@ -252,9 +252,9 @@ def _first_arrivals(batches: Sequence[Batch]) -> Counter[Row]:
 
 def _lists(seed: int) -> Log:
     """Lists that come; some of them go again."""
-    dice = random.Random(seed)
-    made = [Change((number, tuple(dice.choice(unnest.VALUES["list"]) or ()))) for number in range(40)]
-    return [*made, *(Change(change.row, -1) for change in dice.sample(made, 15))]
+    rng = random.Random(seed)
+    made = [Change((number, tuple(rng.choice(unnest.VALUES["list"]) or ()))) for number in range(40)]
+    return [*made, *(Change(change.row, -1) for change in rng.sample(made, 15))]
 
 
 def _by_sorted_time(log: Log, sizes: Iterator[int]) -> list[Batch]:

@@ -101,9 +101,9 @@ def cut(changes: Sequence[Change], sizes: Iterator[int], behind: int = DELAY) ->
 
 
 def steps(seed: int) -> Iterator[int]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     while True:
-        yield dice.choice([1, 3, 20])
+        yield rng.choice([1, 3, 20])
 
 
 WINDOWS = {"tumble": tumble(20), "hop": Hop(size=30, slide=10), "cumulate": Cumulate(size=40, step=10)}
@@ -228,14 +228,14 @@ ENDS = [
 
 def taken_back(seed: int, count: int) -> list[Change]:
     """Rows of few values, a third of which are taken back soon, while their windows are open."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     there: list[tuple[object, ...]] = []
     changes: list[Change] = []
     for i in range(count):
-        if there and dice.random() < 0.3:
-            changes.append(Change(there.pop(dice.randrange(max(0, len(there) - 8), len(there))), -1))
+        if there and rng.random() < 0.3:
+            changes.append(Change(there.pop(rng.randrange(max(0, len(there) - 8), len(there))), -1))
             continue
-        changes.append(Change((dice.choice("ab"), dice.choice([None, 1, 2, 3]), at(i + dice.randrange(5)))))
+        changes.append(Change((rng.choice("ab"), rng.choice([None, 1, 2, 3]), at(i + rng.randrange(5)))))
         there.append(changes[-1].row)
     return changes
 

@@ -59,8 +59,8 @@ def changes(values: Sequence[float], weight: int = 1) -> list[Change]:
 
 
 def near(center: float, count: int, width: float = 1.0) -> list[float]:
-    dice = random.Random(count)
-    return [center + width * dice.gauss(0, 1) for _ in range(count)]
+    rng = random.Random(count)
+    return [center + width * rng.gauss(0, 1) for _ in range(count)]
 
 
 @pytest.mark.parametrize("append", [True, False])

@@ -196,22 +196,22 @@ def query(keys, aggregates) -> str:
 
 
 def generated(seed: int, batches: int, append: bool) -> list[Batch]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     there: list[Row] = []
     result = []
     for _ in range(batches):
         changes = []
-        for _ in range(dice.choice([0, 1, 8, 30])):
-            if there and not append and dice.random() < 0.45:
-                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+        for _ in range(rng.choice([0, 1, 8, 30])):
+            if there and not append and rng.random() < 0.45:
+                changes.append(Change(there.pop(rng.randrange(len(there))), -1))
             else:
                 row = (
-                    dice.choice(["a", "", "c", None]),
-                    dice.choice([None, 1, 2, 3, dice.randrange(9)]),
-                    dice.choice([None, 0.5, -1.25, dice.randrange(100) / 8]),
-                    dice.choice([None, Decimal("1.10"), Decimal(dice.randrange(-500, 500)) / 100]),
-                    dice.choice([None, True, False]),
-                    dice.choice([None, dice.randrange(-50, 50)]),
+                    rng.choice(["a", "", "c", None]),
+                    rng.choice([None, 1, 2, 3, rng.randrange(9)]),
+                    rng.choice([None, 0.5, -1.25, rng.randrange(100) / 8]),
+                    rng.choice([None, Decimal("1.10"), Decimal(rng.randrange(-500, 500)) / 100]),
+                    rng.choice([None, True, False]),
+                    rng.choice([None, rng.randrange(-50, 50)]),
                 )
                 there.append(row)
                 changes.append(Change(row))
@@ -583,18 +583,18 @@ BY_FLAG = [
 
 @pytest.mark.parametrize("append", [False, True])
 def test_distinct_values_under_several_filters_equal_a_batch_query(append):
-    dice = random.Random(3)
+    rng = random.Random(3)
     there: list[Row] = []
     batches = []
     for _ in range(12):
         changes = []
         for _ in range(20):
-            if there and not append and dice.random() < 0.4:
-                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+            if there and not append and rng.random() < 0.4:
+                changes.append(Change(there.pop(rng.randrange(len(there))), -1))
                 continue
-            values = dice.choice([None, 1, 2, 3]), dice.choice([None, 1, 2, 3])
-            flags = dice.choice([None, True, False]), dice.choice([None, True, False])
-            there.append((dice.choice(["a", "b"]), *values, *flags))
+            values = rng.choice([None, 1, 2, 3]), rng.choice([None, 1, 2, 3])
+            flags = rng.choice([None, True, False]), rng.choice([None, True, False])
+            there.append((rng.choice(["a", "b"]), *values, *flags))
             changes.append(Change(there[-1]))
         batches.append(Batch(changes))
     holds_oracle(grouping((0,), BY_FLAG, append, schema=FLAGS), batches, query((0,), BY_FLAG))
@@ -639,17 +639,17 @@ OF_ONE_COLUMN = [
 
 
 def test_extremes_and_percentiles_under_several_filters_share_values_and_equal_a_batch_query():
-    dice = random.Random(5)
+    rng = random.Random(5)
     there: list[Row] = []
     batches = []
     for _ in range(12):
         changes = []
         for _ in range(15):
-            if there and dice.random() < 0.4:
-                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+            if there and rng.random() < 0.4:
+                changes.append(Change(there.pop(rng.randrange(len(there))), -1))
                 continue
-            flags = dice.choice([None, True, False]), dice.choice([None, True, False])
-            there.append((dice.choice(["a", "b"]), dice.choice([None, 1, 2, 3, 9]), None, *flags))
+            flags = rng.choice([None, True, False]), rng.choice([None, True, False])
+            there.append((rng.choice(["a", "b"]), rng.choice([None, 1, 2, 3, 9]), None, *flags))
             changes.append(Change(there[-1]))
         batches.append(Batch(changes))
     kernels = grouping((0,), OF_ONE_COLUMN, schema=FLAGS)

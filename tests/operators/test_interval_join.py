@@ -69,13 +69,11 @@ def oracle(kind: str, bounds: tuple[int, int]):
 
 
 def arrivals(seed: int, count: int) -> list[Change]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     changes = []
     for i in range(count):
-        time, key = at(max(0, i * 2 + dice.randrange(DELAY) - DELAY)), dice.choice([None, 1, 2, 3])
-        changes.append(
-            Change((key, time, dice.choice("xy")), 1, 0) if dice.random() < 0.5 else Change((time, key), 1, 1)
-        )
+        time, key = at(max(0, i * 2 + rng.randrange(DELAY) - DELAY)), rng.choice([None, 1, 2, 3])
+        changes.append(Change((key, time, rng.choice("xy")), 1, 0) if rng.random() < 0.5 else Change((time, key), 1, 1))
     return changes
 
 
@@ -95,9 +93,9 @@ def cut(changes, sizes) -> list[Batch]:
 
 
 def steps(seed: int):
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     while True:
-        yield dice.choice([1, 3, 20])
+        yield rng.choice([1, 3, 20])
 
 
 @pytest.mark.parametrize("kind", KINDS)

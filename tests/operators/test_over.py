@@ -344,12 +344,12 @@ NUMBERED = pa.schema([*INPUT, ("c4", pa.int64()), ("c5", pa.bool_())])
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows whose times rise, out of order by less than the delay and often equal; c4 numbers them as they come."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows = []
     for i in range(count):
-        time = max(0, i * 2 + dice.randrange(DELAY) - DELAY) // 3 * 3
-        values = (dice.choice([None, dice.randrange(50)]), at(time), dice.choice([None, dice.randrange(40) / 4]))
-        rows.append(Change((dice.choice(["a", "", None]), *values, i, i % 3 != 0)))
+        time = max(0, i * 2 + rng.randrange(DELAY) - DELAY) // 3 * 3
+        values = (rng.choice([None, rng.randrange(50)]), at(time), rng.choice([None, rng.randrange(40) / 4]))
+        rows.append(Change((rng.choice(["a", "", None]), *values, i, i % 3 != 0)))
     return rows
 
 
@@ -364,9 +364,9 @@ def cut(changes, sizes) -> list[Batch]:
 
 
 def steps(seed: int):
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     while True:
-        yield dice.choice([1, 3, 20, 40])
+        yield rng.choice([1, 3, 20, 40])
 
 
 @pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
@@ -654,9 +654,9 @@ def test_rows_of_one_time_are_in_the_order_of_the_columns_that_part_them(name, s
     frame, arguments = (ALL_ROWS, ()) if name == "ROW_NUMBER" else (TWO_ROWS, (1,))
     call = OverCallSpec(function=name, frame=frame, arguments=arguments)
     run = Run((over([(call, pa.int64(), "")], ties=(1,)),), restart=True)
-    dice = random.Random(sizes)
+    rng = random.Random(sizes)
     rows = [(None if i % 7 == 0 else "ab"[i % 2], i, EPOCH + timedelta(milliseconds=i // 10), 0.0) for i in range(40)]
-    dice.shuffle(rows)
+    rng.shuffle(rows)
     for start in range(0, 40, sizes):
         run(Batch([Change(row) for row in rows[start : start + sizes]], watermark=-1))
     run(Batch([], watermark=END_OF_TIME))

@@ -65,12 +65,12 @@ def oracle(aggregates=AGGREGATES, gap=GAP, keys=("c0",)):
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows whose times rise, out of order by less than the delay, with silences now and then."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows, pace = [], 0
     for _ in range(count):
-        pace += dice.choice([0, 1, 2, 3, 5, 25])
-        time = max(0, pace + dice.randrange(DELAY) - DELAY)
-        rows.append(Change((dice.choice(["a", "", None]), dice.choice([None, 1, 2, dice.randrange(50)]), at(time))))
+        pace += rng.choice([0, 1, 2, 3, 5, 25])
+        time = max(0, pace + rng.randrange(DELAY) - DELAY)
+        rows.append(Change((rng.choice(["a", "", None]), rng.choice([None, 1, 2, rng.randrange(50)]), at(time))))
     return rows
 
 
@@ -89,9 +89,9 @@ def cut(changes, sizes) -> list[Batch]:
 
 
 def steps(seed: int):
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     while True:
-        yield dice.choice([1, 3, 20, 40])
+        yield rng.choice([1, 3, 20, 40])
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["partials", "whole rows"])
@@ -194,8 +194,8 @@ def test_sessions_come_out_in_the_order_of_their_ends():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_keys_that_share_a_hash_have_sessions_of_their_own(seed, monkeypatch):
-    dice = random.Random(seed)
-    rows = [(dice.choice("ab"), time, time + dice.randrange(9)) for time in (dice.randrange(400) for _ in range(60))]
+    rng = random.Random(seed)
+    rows = [(rng.choice("ab"), time, time + rng.randrange(9)) for time in (rng.randrange(400) for _ in range(60))]
     pieces = pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=["k0", "s", "e"])
     apart = extents(pieces, ["k0"], 7, SQL)
     monkeypatch.setattr("operators.windows.sessions.bucket_hash", lambda table, _: np.zeros(len(table), np.uint64))
@@ -238,14 +238,14 @@ def test_a_batch_reads_the_keys_that_it_touches_and_those_that_may_close():
 
 def taken_back(seed: int, count: int) -> list[Change]:
     """Rows that come, and that go again while their time is ahead of the watermark."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows: list[Change] = []
     there: list[tuple[int, tuple[object, ...]]] = []
     for at_row, change in enumerate(arrivals(seed, count)):
         rows.append(change)
         there.append((at_row, change.row))
-        if dice.random() < 0.4:
-            _, row = there.pop(dice.randrange(max(0, len(there) - 3), len(there)))
+        if rng.random() < 0.4:
+            _, row = there.pop(rng.randrange(max(0, len(there) - 3), len(there)))
             rows.append(Change(row, -1))
     return rows
 

@@ -21,7 +21,7 @@ def settled(batch: Batch) -> str:
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows out of order by less than the delay, of which some go again, and come again, ahead of the watermark."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     log: list[Change] = []
     there: list[Change] = []
     newest = over.EPOCH
@@ -30,11 +30,11 @@ def arrivals(seed: int, count: int) -> list[Change]:
         there.append(change)
         newest = max(newest, change.row[2])
         open_ = [c for c in there if c.row[2] > newest - timedelta(milliseconds=over.DELAY)]
-        if open_ and dice.random() < 0.4:
-            gone = dice.choice(open_)
+        if open_ and rng.random() < 0.4:
+            gone = rng.choice(open_)
             there.remove(gone)
             log.append(Change(gone.row, -1))
-            if dice.random() < 0.5:
+            if rng.random() < 0.5:
                 log.append(gone)
                 there.append(gone)
     return log

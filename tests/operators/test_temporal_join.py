@@ -60,14 +60,14 @@ def time_of(change: Change) -> int:
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Orders and versions of rates, some out of order, some of one time, some of them deletes."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     changes = []
     for i in range(count):
-        time, key = max(0, i * 2 + dice.randrange(DELAY) - DELAY), dice.choice(["a", "b", "c", None])
-        if dice.random() < 0.5:
+        time, key = max(0, i * 2 + rng.randrange(DELAY) - DELAY), rng.choice(["a", "b", "c", None])
+        if rng.random() < 0.5:
             changes.append(order(time, i, key))
         elif key is not None:
-            changes.append(ended(key, time) if dice.random() < 0.2 else rate(key, i, time))
+            changes.append(ended(key, time) if rng.random() < 0.2 else rate(key, i, time))
     return changes
 
 
@@ -85,9 +85,9 @@ def cut(changes, sizes) -> list[Batch]:
 
 
 def steps(seed: int):
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     while True:
-        yield dice.choice([1, 3, 20])
+        yield rng.choice([1, 3, 20])
 
 
 def expected(changes, watermark, kind="inner"):
@@ -233,18 +233,18 @@ def test_rows_come_out_by_time():
 
 def retracting(seed: int, count: int) -> list[Change]:
     """Orders that are taken back, some at once and some long after, and changed without another time."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     changes: list[Change] = []
     there: list[Change] = []
     for change in arrivals(seed, count):
         changes.append(change)
         if change.port == 0:
             there.append(change)
-        if there and dice.random() < 0.4:
-            gone = there.pop(dice.randrange(len(there)))
+        if there and rng.random() < 0.4:
+            gone = there.pop(rng.randrange(len(there)))
             changes.append(order(time_of(gone), gone.row[1], gone.row[2], -1))
-            if dice.random() < 0.5:
-                there.append(order(time_of(gone), dice.randrange(1000), gone.row[2]))
+            if rng.random() < 0.5:
+                there.append(order(time_of(gone), rng.randrange(1000), gone.row[2]))
                 changes.append(there[-1])
     return changes
 

@@ -118,11 +118,11 @@ def oracle(window, aggregates=AGGREGATES):
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows whose times rise, out of order by less than the delay."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows = []
     for i in range(count):
-        time = max(0, i * 3 + dice.randrange(DELAY) - DELAY)
-        rows.append(Change((dice.choice(["a", "", None]), dice.choice([None, 1, 2, dice.randrange(50)]), at(time))))
+        time = max(0, i * 3 + rng.randrange(DELAY) - DELAY)
+        rows.append(Change((rng.choice(["a", "", None]), rng.choice([None, 1, 2, rng.randrange(50)]), at(time))))
     return rows
 
 
@@ -141,9 +141,9 @@ def cut(changes, sizes) -> list[Batch]:
 
 
 def steps(seed: int):
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     while True:
-        yield dice.choice([1, 3, 20, 40])
+        yield rng.choice([1, 3, 20, 40])
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
@@ -220,9 +220,9 @@ LISTED = [
 @pytest.mark.parametrize("name", OVERLAPPING)
 @pytest.mark.parametrize("restart", [False, True])
 def test_lists_in_the_order_of_arrival_leave_out_what_lists_leave_out(name, restart):
-    dice = random.Random(31)
+    rng = random.Random(31)
     rows = [
-        Change((*change.row, dice.choice([True, False, None]), dice.choice(["a", 'b"{0}', "", None])))
+        Change((*change.row, rng.choice([True, False, None]), rng.choice(["a", 'b"{0}', "", None])))
         for change in numbered(arrivals(31, 120))
     ]
     kernels = in_order(WINDOWS[name], LISTED, input=NULLS)
@@ -238,8 +238,8 @@ def test_a_row_is_kept_once_whatever_the_number_of_windows_that_it_is_in():
 
 @pytest.mark.parametrize("name", OVERLAPPING)
 def test_a_row_is_late_once_where_rows_are_numbered(name):
-    dice = random.Random(5)
-    changes = [Change((dice.choice("ab"), i, at(dice.randrange(200)))) for i in range(120)]
+    rng = random.Random(5)
+    changes = [Change((rng.choice("ab"), i, at(rng.randrange(200)))) for i in range(120)]
     batches = [Batch(changes[i : i + 12], watermark=i) for i in range(0, 120, 12)]
     partials, rows = Run(windowed(WINDOWS[name], IN_ORDER[:1])), Run(in_order(WINDOWS[name], IN_ORDER[:1]))
     for batch in [*batches, Batch([], watermark=END_OF_TIME)]:
@@ -259,14 +259,14 @@ def test_a_row_in_the_gap_between_two_windows_is_not_late():
 
 def taken_back(seed: int, count: int) -> list[Change]:
     """Rows that come, and that go again while their windows are open."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows: list[Change] = []
     there: list[Change] = []
     for change in arrivals(seed, count):
         rows.append(change)
         there.append(change)
-        if dice.random() < 0.4:
-            gone = there.pop(dice.randrange(max(0, len(there) - 3), len(there)))
+        if rng.random() < 0.4:
+            gone = there.pop(rng.randrange(max(0, len(there) - 3), len(there)))
             rows.append(Change(gone.row, -1))
     return rows
 
@@ -381,7 +381,7 @@ def test_a_batch_that_closes_nothing_reads_nothing_of_what_is_open(name, monkeyp
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_the_slices_that_are_read_are_those_of_the_windows_that_close(window, zone):
-    dice = random.Random(5)
+    rng = random.Random(5)
     # Just before Berlin's clocks go from 02:00 to 03:00, at 01:00 UTC.
     base = (datetime(2024, 3, 31, 0, 59, 59, 900000) - EPOCH) // timedelta(milliseconds=1)
     hours = (0, 1, 2) if zone else (0,)
@@ -391,8 +391,8 @@ def test_the_slices_that_are_read_are_those_of_the_windows_that_close(window, zo
     windows = windows_of(window, slices)
     ends = instants(windows.ends, zone)
     for _ in range(40):
-        previous = base + dice.randrange(-300, 300)
-        watermark = previous + dice.choice([0, 1, 9, 60])
+        previous = base + rng.randrange(-300, 300)
+        watermark = previous + rng.choice([0, 1, 9, 60])
         after, upto = reach(window, previous, watermark, zone)
         closing = set(windows.slices[(ends - 1 <= watermark) & (ends - 1 > previous)])
         found = {s for s in slices.tolist() if after < s <= upto}

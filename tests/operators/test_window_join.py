@@ -46,11 +46,11 @@ def row(port, key, value, start, size=SIZE):
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows of hopping windows, each row once a window; a window's rows come while it is open."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     changes = []
     for i in range(count):
-        time = max(0, i * 2 + dice.randrange(DELAY) - DELAY)
-        port, key = dice.randrange(2), dice.choice([None, 1, 2, 3])
+        time = max(0, i * 2 + rng.randrange(DELAY) - DELAY)
+        port, key = rng.randrange(2), rng.choice([None, 1, 2, 3])
         last = time // SLIDE * SLIDE
         changes += [row(port, key, i, start) for start in (last - SLIDE, last)]
     return changes
@@ -68,9 +68,9 @@ def cut(changes, sizes) -> list[Batch]:
 
 
 def steps(seed: int):
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     while True:
-        yield dice.choice([1, 3, 20])
+        yield rng.choice([1, 3, 20])
 
 
 def oracle(kind: str, watermark: int) -> str:

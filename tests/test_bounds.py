@@ -38,17 +38,17 @@ def start(kept: Kept, bounded: Bounded, end: int = 100) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "message"),
     [
         (LATEST, FREE, "made with latest-offset, the table now has no bound"),
         (FREE, LATEST, "made with no bound, the table now has latest-offset"),
         (TO_100, TO_200, "made with specific-offsets 0:100, the table now has specific-offsets 0:200"),
     ],
 )
-def test_another_bound_than_the_checkpoint_was_made_with_is_refused(before: Bounded, after: Bounded, said: str):
+def test_another_bound_than_the_checkpoint_was_made_with_is_refused(before: Bounded, after: Bounded, message: str):
     kept = Kept()
     start(kept, before)
-    with pytest.raises(KafkaConfigError, match=said):
+    with pytest.raises(KafkaConfigError, match=message):
         start(kept, after)
 
 

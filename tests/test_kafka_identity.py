@@ -40,7 +40,7 @@ def test_what_is_as_it_was_is_taken():
 
 
 @pytest.mark.parametrize(
-    ("now", "said"),
+    ("now", "message"),
     [
         (replace(NOW, markers="other"), "the marker topic of a checkpoint cannot be another one"),
         (replace(NOW, clusters={**NOW.clusters, "table a": "c9"}), "table a is on another Kafka cluster than before"),
@@ -48,10 +48,10 @@ def test_what_is_as_it_was_is_taken():
         (replace(NOW, topics={**NOW.topics, "c2/out": "i9"}), "the topic out was deleted and recreated"),
     ],
 )
-def test_what_is_another_one_is_refused_and_nothing_is_written(now: KafkaIdentity, said: str):
+def test_what_is_another_one_is_refused_and_nothing_is_written(now: KafkaIdentity, message: str):
     kept = made()
     before = dict(kept.files)
-    with pytest.raises(KafkaConfigError, match=said):
+    with pytest.raises(KafkaConfigError, match=message):
         agree_on_kafka(kept, now)
     assert kept.files == before
 

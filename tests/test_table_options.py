@@ -29,9 +29,9 @@ def test_check_says_which_rows_cannot_be_made(
     option: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert check(f"CREATE TABLE t (a INT) WITH ('connector' = 'datagen',\n  {option});", tmp_path) == 2
-    said = capsys.readouterr().err
-    assert expected in said
-    assert said.startswith("p.sql:2:"), "the place of the option"
+    printed = capsys.readouterr().err
+    assert expected in printed
+    assert printed.startswith("p.sql:2:"), "the place of the option"
 
 
 @pytest.mark.parametrize("length", ["-1", "1000001"])

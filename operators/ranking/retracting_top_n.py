@@ -41,7 +41,7 @@ SPARE = 64
 class RetractingTopNOperator(KernelDefaults):
     """The rows that `ranking` asks for, at all times.
 
-    A row that has not been written for `ttl` ms of processing time is forgotten (0 = never), and nothing is said of it.
+    A row that has not been written for `ttl` ms of processing time is forgotten (0 = never), without a retraction.
     """
 
     input: pa.Schema

@@ -146,7 +146,7 @@ def backfill(start: Any) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("start", "said"),
+    ("start", "message"),
     [
         ("earliest", "earliest"),
         ("beginning", "beginning"),
@@ -155,12 +155,12 @@ def backfill(start: Any) -> Mapping[str, Any]:
         ("1714521600000", "1714521600000"),
     ],
 )
-def test_what_is_new_is_filled_before_the_pipeline_runs(start: Any, said: str):
+def test_what_is_new_is_filled_before_the_pipeline_runs(start: Any, message: str):
     (found,) = driver(render(merged(LOCAL, backfill(start))))["spec"]["initContainers"]
     *options, file, job = found["args"]
-    assert options == ["upgrade", "--stopped", f"--from={said}"]
+    assert options == ["upgrade", "--stopped", f"--from={message}"]
     assert (file, job) == ("/etc/tailrace/pipeline/spending.sql", "--job=spending")
-    assert BackfillStart.of(said)
+    assert BackfillStart.of(message)
 
 
 @pytest.mark.parametrize("values", [LOCAL, KUBERNETES], ids=["local", "kubernetes"])

@@ -65,13 +65,13 @@ def replanning(
     memory = SmallFiles(files)
     made = Replanning(deployment, files, memory)
 
-    def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int, said: bytes) -> bool:
+    def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int, skipped: bytes) -> bool:
         assert memory.read(PLAN) == plan
         assert fenced == {(n, p) for n in range(clusters) for p in range(2)}, "no task hides the marker of another"
         if committed.get((number, place), committed.get(place, -1)) >= batch:
             return True
         if recorded is not None:
-            recorded.append((place, bool(said)))
+            recorded.append((place, bool(skipped)))
         return False
 
     fenced: set[tuple[int, int]] = set()

@@ -437,9 +437,9 @@ def test_a_bad_record_is_a_dead_letter_and_its_neighbours_are_not(
     kind: str, type_: DataType, data: bytes, reason: str, detail: str | None
 ):
     source = plain({"a": type_}, of_one(kind), "M")
-    (_, shown, said) = dead(source, data)[0]
+    (_, shown, message_text) = dead(source, data)[0]
     assert shown == reason
-    assert detail in (said, None)
+    assert detail in (message_text, None)
     for many in (1, 100):
         found = decode(source, records(*[b"", data] * many))
         assert found.changes.num_rows == many
@@ -534,7 +534,7 @@ def test_a_null_in_an_array_or_a_map_is_written_as_a_default():
 
 
 @pytest.mark.parametrize(
-    ("columns", "text", "said"),
+    ("columns", "text", "message_text"),
     [
         ({"b": INT}, of_one("int32"), 'column "b" has no field in the message M'),
         ({"a": STRING}, of_one("int32"), 'the field "a", int32, cannot take a column of string'),
@@ -550,10 +550,10 @@ def test_a_null_in_an_array_or_a_map_is_written_as_a_default():
         ({"a": INT}, of_one("map<string, int32>"), "cannot take a column of int32"),
     ],
 )
-def test_columns_that_cannot_be_written_are_refused(columns: dict[str, DataType], text: str, said: str):
+def test_columns_that_cannot_be_written_are_refused(columns: dict[str, DataType], text: str, message_text: str):
     made = plain(columns, text, "M")
     assert made.connector.value_format is not None
-    with pytest.raises(ProtobufSchemaError, match=said):
+    with pytest.raises(ProtobufSchemaError, match=message_text):
         check_message_writable(value_part(made), made.connector.value_format)
 
 

@@ -148,9 +148,9 @@ def test_a_checkpoint_is_listed_and_inspected(made: Path, say: Say) -> None:
     ],
 )
 def test_a_mistake_is_reported(words: list[str], expected: str, made: Path, say: Say) -> None:
-    code, said = say(*(word.format(made) for word in words))
+    code, printed = say(*(word.format(made) for word in words))
     assert code == 1
-    assert expected in said
+    assert expected in printed
 
 
 def test_a_saved_checkpoint_shows_the_same(made: Path, say: Say, tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ TAKEN_BACK = "would have another value when its row is retracted"
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("SELECT CAST(a.k AS STRING), UUID() FROM cdc AS a", f"which is UUID(), {TAKEN_BACK}"),
         ("SELECT CAST(a.k AS STRING), '' FROM cdc AS a JOIN t ON a.k = t.n AND RAND() < 0.5", TAKEN_BACK),
@@ -228,7 +228,7 @@ TAKEN_BACK = "would have another value when its row is retracted"
         ("SELECT CAST(a.k AS STRING), '' FROM cdc AS a JOIN t ON a.k = t.n AND t.at > NOW()", TAKEN_BACK),
     ],
 )
-def test_what_cannot_be_the_same_again_is_refused(query: str, said: str):
+def test_what_cannot_be_the_same_again_is_refused(query: str, message: str):
     with pytest.raises(PipelineErrors) as refused:
         read(f"{TABLES}{REFUSING}INSERT INTO o {query};")
-    assert any(said in str(m) and "hint:" in str(m) for m in refused.value.mistakes), str(refused.value)
+    assert any(message in str(m) and "hint:" in str(m) for m in refused.value.mistakes), str(refused.value)

@@ -23,13 +23,13 @@ users = scan(USERS)
 by_user = total(orders, ("user",), "amount")
 
 
-def said(job: Job) -> list[str]:
+def problems_of(job: Job) -> list[str]:
     return [f"{p.primary} | {p.detail} | {p.hint}" for p in problems(job)]
 
 
 def test_a_format_that_only_appends_refuses_an_answer_that_changes():
     plain = table("plain", "user s", "total n")
-    assert said(job(sink(by_user, plain))) == [
+    assert problems_of(job(sink(by_user, plain))) == [
         'table "plain" takes new rows only, but the query updates its answer'
         " | format 'json' cannot say that a row was changed; GROUP BY user changes rows"
         " | use 'connector' = 'upsert-kafka' with a PRIMARY KEY, or 'format' = 'debezium-json'"
@@ -40,7 +40,7 @@ def test_a_window_in_processing_time_refuses_rows_that_are_taken_back():
     pair = joined(orders, users, ("user", "id"))
     timed = replace(pair, fields=tuple(replace(f, time=TimeKind.PROCESSING) for f in pair.fields))
     windows = tumbled(timed, ("user",), "amount")
-    assert said(job(sink(project(windows, a="user", b="total"), OUT))) == [
+    assert problems_of(job(sink(project(windows, a="user", b="total"), OUT))) == [
         "a window aggregate in processing time cannot read an updating input"
         ' | "ts" says when a change arrives; table "users" updates and deletes rows'
         " | use a window in event time"
@@ -53,9 +53,8 @@ def test_over_takes_rows_that_are_taken_back_in_event_time_alone_and_tells_none_
     for time, expected in ((TimeKind.EVENT, 0), (TimeKind.PROCESSING, 1)):
         below = replace(users, fields=tuple(replace(f, time=time) for f in users.fields))
         found = Over(input=below, partition=(), time=0, calls=(call,), fields=fields)
-        assert (
-            len([p for p in said(job(sink(found, OUT))) if "an over in processing time cannot read" in p]) == expected
-        )
+        refused = [p for p in problems_of(job(sink(found, OUT))) if "an over in processing time cannot read" in p]
+        assert len(refused) == expected
         assert unique_keys(found) == ()
 
 
@@ -70,7 +69,7 @@ def test_rows_of_a_window_that_may_be_taken_back_are_distinguished_by_their_key_
 def test_a_window_refuses_a_column_that_is_no_time_attribute():
     plain = project(orders, user="user", amount="amount", ts="ts")
     unmarked = replace(plain, fields=tuple(replace(f, time=orders.fields[0].time) for f in plain.fields))
-    (only,) = said(job(sink(project(tumbled(unmarked, ("user",), "amount"), a="user", b="total"), OUT)))
+    (only,) = problems_of(job(sink(project(tumbled(unmarked, ("user",), "amount"), a="user", b="total"), OUT)))
     assert only.startswith('column "ts" is not a time attribute here')
 
 
@@ -82,7 +81,7 @@ def test_upsert_kafka_needs_a_primary_key():
 def test_a_schema_in_each_record_is_for_reading():
     form = Format("debezium-json", {"schema-include": "true"})
     wrapped = replace(OUT, connector=replace(OUT.connector, value_format=form))
-    assert said(job(sink(by_user, wrapped))) == [
+    assert problems_of(job(sink(by_user, wrapped))) == [
         'table "out" cannot be written with a schema in each record'
         " | 'debezium-json.schema-include' is for reading | leave it out"
     ]
@@ -170,7 +169,7 @@ RAND = Call("RAND", (), BIGINT, "random()", deterministic=False)
 
 def test_a_processing_time_of_rows_that_are_taken_back_is_named():
     cdc = table("cdc", "user s", fmt="debezium-json")
-    (only,) = said(
+    (only,) = problems_of(
         job(sink(project(scan(cdc), user="user", at=NOW), table("out", "user s", "at n", fmt="debezium-json")))
     )
     assert only == (
@@ -181,12 +180,12 @@ def test_a_processing_time_of_rows_that_are_taken_back_is_named():
 
 @pytest.mark.parametrize("value", [NOW, RAND])
 def test_a_value_that_changes_cannot_be_computed_of_rows_that_are_taken_back(value: Call):
-    (only,) = said(job(sink(project(by_user, a="user", b=value), OUT)))
+    (only,) = problems_of(job(sink(project(by_user, a="user", b=value), OUT)))
     assert only == (
         f'"b", which is {value.name}(), would have another value when its row is retracted'
         " | GROUP BY user updates and deletes rows | compute it where rows enter, before that step"
     )
-    assert said(job(sink(total(project(orders, user="user", n=value), ("user",), "n"), OUT))) == []
+    assert problems_of(job(sink(total(project(orders, user="user", n=value), ("user",), "n"), OUT))) == []
 
 
 def test_explain_shows_what_a_sink_keeps():

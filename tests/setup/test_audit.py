@@ -63,9 +63,9 @@ def database() -> Iterator[tuple[Database, str]]:
         def do_GET(self) -> None:
             self._say(known.answer(self.path, {}))
 
-        def _say(self, said: dict[str, Any] | None) -> None:
-            body = json.dumps(said).encode()
-            self.send_response(404 if said is None else 200)
+        def _say(self, reply: dict[str, Any] | None) -> None:
+            body = json.dumps(reply).encode()
+            self.send_response(404 if reply is None else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -100,11 +100,11 @@ def test_what_is_known_is_reported_with_where_it_is_and_what_repairs_it(database
     known, url = database
     known.advisories[LOG4J.name, LOG4J.version] = [LOG4SHELL, LOG4SHELL | {"id": "GHSA-second", "aliases": []}]
     assert audit.main(["--url", url]) == 1
-    said = capsys.readouterr().out
-    assert "log4j-core 2.14.1: CVE-2021-44228, GHSA-jfh8-c2jp-5v3q\n  Remote code injection in Log4j" in said
-    assert "repaired in 2.15.0\n" in said
-    assert "in some.jar, service/archives/kafka.toml" in said
-    assert "2 known vulnerabilities that are not accepted" in said
+    printed = capsys.readouterr().out
+    assert "log4j-core 2.14.1: CVE-2021-44228, GHSA-jfh8-c2jp-5v3q\n  Remote code injection in Log4j" in printed
+    assert "repaired in 2.15.0\n" in printed
+    assert "in some.jar, service/archives/kafka.toml" in printed
+    assert "2 known vulnerabilities that are not accepted" in printed
 
 
 @pytest.mark.usefixtures("shipped")

@@ -36,7 +36,7 @@ def fake_java(folder: Path, says: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("said", "version"),
+    ("printed", "version"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('java version "1.8.0_402"', 8),
@@ -46,8 +46,8 @@ def fake_java(folder: Path, says: str) -> Path:
         ("bash: java: a stub", None),
     ],
 )
-def test_the_feature_release_is_read_from_what_java_says(said: str, version: int | None):
-    assert java_version(said) == version
+def test_the_feature_release_is_read_from_what_java_says(printed: str, version: int | None):
+    assert java_version(printed) == version
 
 
 def test_java_home_is_asked_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -150,9 +150,9 @@ class ServiceProcess:
         """Wait until `what` holds, while the service runs."""
         deadline = time.monotonic() + seconds
         while not holds():
-            said = f"the service said:\n{self.log[-6000:]}"
-            assert not self.ended(), f"the service has ended, but {what} was to hold; {said}"
-            assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {said}"
+            printed = f"the service said:\n{self.log[-6000:]}"
+            assert not self.ended(), f"the service has ended, but {what} was to hold; {printed}"
+            assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {printed}"
             time.sleep(0.1)
 
 

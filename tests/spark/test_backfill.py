@@ -152,13 +152,13 @@ class Upgrades:
     def start(self, *arguments: str) -> None:
         """Start it."""
         others = {k: v for k, v in os.environ.items() if not k.startswith("TAILRACE_") or k == "TAILRACE_ARCHIVES"}
-        with self._log.open("ab") as said:
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "service", "upgrade", *arguments],
                 cwd=ROOT,
                 env={**others, **self._settings},
-                stdout=said,
-                stderr=said,
+                stdout=log,
+                stderr=log,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )

@@ -66,17 +66,17 @@ def test_a_worker_prints_the_notes_of_an_error_behind_its_own_words():
         with noted():
             raise KafkaUnreachable("no answer")
     except KafkaUnreachable as error:
-        said = io.BytesIO()
-        util.handle_worker_exception(error, said)
-    code, length = struct.unpack_from(">ii", said.getvalue())
+        printed = io.BytesIO()
+        util.handle_worker_exception(error, printed)
+    code, length = struct.unpack_from(">ii", printed.getvalue())
     assert code == serializers.SpecialLengths.PYTHON_EXCEPTION_THROWN
-    text = said.getvalue()[8 : 8 + length].decode()
+    text = printed.getvalue()[8 : 8 + length].decode()
     assert text.splitlines()[-1].startswith("  tailrace-failure ")
 
 
 def test_the_file_of_the_gateway_is_a_port_and_a_secret():
-    said = struct.pack(">ii", 4711, 6) + b"secret"
-    assert workers.gateway_address(said) == {"PYSPARK_GATEWAY_PORT": "4711", "PYSPARK_GATEWAY_SECRET": "secret"}
+    content = struct.pack(">ii", 4711, 6) + b"secret"
+    assert workers.gateway_address(content) == {"PYSPARK_GATEWAY_PORT": "4711", "PYSPARK_GATEWAY_SECRET": "secret"}
     launched = (spark_home() / "java_gateway.py").read_text()
     for name in (workers.CONNECTION_FILE, workers.GATEWAY_PORT, workers.GATEWAY_SECRET):
         assert name in launched, name

@@ -92,9 +92,9 @@ def test_nobody_else_may_read_the_arguments_of_the_jvm_and_they_go_with_it(tmp_p
     try:
         assert jvm.process.wait(30) == 0
         assert "hush" not in str(jvm.process.args)
-        (mode, _), (of_folder, folder), *said = [line.split(" ", 1) for line in seen.read_text().splitlines()]
+        (mode, _), (of_folder, folder), *others = [line.split(" ", 1) for line in seen.read_text().splitlines()]
         assert (mode, of_folder) == ("600", "700")
-        assert ['"-Dmy.password=hush"'] in said
+        assert ['"-Dmy.password=hush"'] in others
     finally:
         jvm.close()
     assert not Path(folder).exists()

@@ -69,9 +69,9 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
     feed(broker.bootstrap, "orders", rows)
     job.start()
     assert job.wait(300) == 0
-    (said,) = [e for e in job.events() if e["event"] == "the checkpoint is an older copy and rolls forward"]
-    assert said["first"] == copied + 1
-    assert said["last"] in (newest, newest + 1)
+    (event,) = [e for e in job.events() if e["event"] == "the checkpoint is an older copy and rolls forward"]
+    assert event["first"] == copied + 1
+    assert event["last"] in (newest, newest + 1)
     assert answers(broker.bootstrap, *TOPICS[1:]) == expected(COUNT)
 
     # What is kept is what is written: the totals by user.

@@ -11,7 +11,7 @@ JVM = "An error occurred while calling o218.start.\n: "
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("message", "expected"),
     [
         (f"{JVM}java.io.IOException: no such bucket\n{FRAMES}", "java.io.IOException: no such bucket"),
         (
@@ -30,5 +30,5 @@ JVM = "An error occurred while calling o218.start.\n: "
     ],
     ids=["thrown", "caused", "unknown", "one line", "executors", "nothing"],
 )
-def test_a_failure_is_summarized_without_its_frames(said: str, expected: str):
-    assert summary(RuntimeError(said)) == expected
+def test_a_failure_is_summarized_without_its_frames(message: str, expected: str):
+    assert summary(RuntimeError(message)) == expected

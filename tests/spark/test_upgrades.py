@@ -227,7 +227,7 @@ def changed(change: Change) -> str:
     return text
 
 
-def said(found: Upgrade) -> dict[str, str]:
+def fates(found: Upgrade) -> dict[str, str]:
     return {each.operator.partition(" (")[0]: each.fate.value for each in found.verdicts}
 
 
@@ -236,7 +236,7 @@ def test_each_operator_learns_what_happens_to_its_state_and_all_reasons_come_at_
     change = CHANGES[name]
     before = program_of(QUERY_BEFORE).meaning
     found = upgrade(before, going_on(program_of(changed(change)), before).meaning)
-    reported = said(found)
+    reported = fates(found)
     kept = {name: "kept" for name in reported if name not in change.others}
     assert reported == {**kept, **change.others}
     assert len(found.refusals) == len(change.refused)

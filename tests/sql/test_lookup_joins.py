@@ -257,9 +257,9 @@ def test_the_hint_of_flink_for_lookups_is_not_needed():
     hint = "/*+ LOOKUP('table'='c', 'async'='true', 'output-mode'='allow_unordered', 'shuffle'='true') */"
     found = read(f"{TABLES} EXPLAIN {query.format(hint)}")
     assert [note.primary for note in found.notes] == ["the hint LOOKUP has no effect"]
-    for options, said in (
+    for options, message in (
         ("'table'='x'", 'LOOKUP names "x", which the query does not join'),
         ("'table'='c', 'retry-predicate'='lookup_miss'", "a lookup that finds no row is not tried again"),
         ("'table'='c', 'asinc'='true'", 'LOOKUP has no option "asinc"'),
     ):
-        assert [m.splitlines()[0] for m in mistakes(query.format(f"/*+ LOOKUP({options}) */"))] == [said]
+        assert [m.splitlines()[0] for m in mistakes(query.format(f"/*+ LOOKUP({options}) */"))] == [message]

@@ -244,6 +244,6 @@ def _behind_lengths(cells: Cells) -> Cells:
 
 
 def _misfit(field: ProtobufField, column: pa.Array) -> ProtobufSchemaError:
-    said = field.type or field.kind
-    declared = f"{'repeated ' if field.repeated else ''}{said}"
+    named = field.type or field.kind
+    declared = f"{'repeated ' if field.repeated else ''}{named}"
     return ProtobufSchemaError(f'the field "{field.name}", {declared}, cannot take a column of {column.type}')

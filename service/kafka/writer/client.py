@@ -95,9 +95,9 @@ class TransactionClient:
             raise ValueError("commit needs the digest of the batch")
         connection = self._open_connection()
         started = time.monotonic()
-        said = {"do": "commit", "digest": digest.hex(), "plan": plan.hex()}
+        request = {"do": "commit", "digest": digest.hex(), "plan": plan.hex()}
         try:
-            return WriteReport(**self._ask(connection, said)["report"])
+            return WriteReport(**self._ask(connection, request)["report"])
         except PeerGone as gone:
             self._digest = digest
             return self._settle(started, gone)

@@ -209,12 +209,12 @@ class PartitionWriter:
             return True
         if known.batch == self._batch and digest is not None and digest[:PLAN] == known.digest[:PLAN]:
             return self._accept_changed_source()
-        said = f"batch {known.batch} was committed from source rows {known.digest.hex()[:16]}"
+        committed = f"batch {known.batch} was committed from source rows {known.digest.hex()[:16]}"
         asked = f"now comes batch {self._batch}" + (f" from {digest.hex()[:16]}" if digest else "")
         raise DigestMismatch(
             f'partition {self._partition} of query "{self._settings.query}" is ahead of this checkpoint, or was '
             "written from other rows",
-            f"{said}; {asked}",
+            f"{committed}; {asked}",
             "the checkpoint may be an older copy: use the newest one, or start with a new checkpoint",
         )
 

@@ -102,10 +102,10 @@ class Jvm:
         arguments = self._folder / "arguments"
         # A file: the class path is long, and everybody can read a command line.
         words = [f"-Djava.io.tmpdir={temporary}", *options(settings, jars)]
-        said = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings), GATEWAY]))
+        text = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings), GATEWAY]))
         with open(os.open(arguments, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(said)
-        self._archives = CREATE in said
+            file.write(text)
+        self._archives = CREATE in text
         os.environ["PYSPARK_PYTHON"] = sys.executable
         python_path = os.pathsep.join([*PYTHON_PATH, *filter(None, [os.environ.get("PYTHONPATH")])])
         fork_server = str(self._folder / "forks")
@@ -204,8 +204,8 @@ def class_archive(jars: Sequence[Path]) -> Path:
     """Return the place of the archive of classes for this Java and this class path, whether or not it exists; see
     `class_archive`."""
     path = class_path(spark_home(), jars, {}).split(os.pathsep)
-    said = [str(Path(_java()).resolve()), *(f"{jar} {Path(jar).stat().st_size}" for jar in path)]
-    digest = hashlib.sha256("\n".join(said).encode()).hexdigest()
+    parts = [str(Path(_java()).resolve()), *(f"{jar} {Path(jar).stat().st_size}" for jar in path)]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return jars[0].with_name(f"classes-{digest[:16]}.jsa")
 
 

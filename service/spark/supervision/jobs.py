@@ -240,7 +240,7 @@ class Jobs:
         if not failure.raised(*FINAL) and not self._jvm_gone(error) and (jumped := job.runner.clock_jumped()):
             # A broker refuses records from the future, so the clock may be the cause of any failure.
             cause, failure = jumped, failure_of(jumped)
-        said = summary(cause)
+        reason = summary(cause)
         with suppress(*NO_JVM):  # the end of the JVM is noticed at the next check
             job.runner.stop()
         patient = is_patient(failure)
@@ -253,15 +253,15 @@ class Jobs:
             job.code = WRONG if is_misconfigured(failure) else FAILED
             job.ends.close()
             alone = all(other.done for other in self._watched)
-            self._observer.gave_up(job.name, said, full(error), alone=alone)
+            self._observer.gave_up(job.name, reason, full(error), alone=alone)
             return
         wait = min(self._settings.retry.backoff / 1000 * 2 ** max(0, job.failures - 1), LONGEST_BACKOFF)
         wait = LONGEST_BACKOFF if untimely else wait
         job.start_at = time.monotonic() + wait
         if patient:
-            self._observer.waiting(job.name, said)
+            self._observer.waiting(job.name, reason)
         else:
-            self._observer.failed(job.name, said, job.failures, wait, full(error))
+            self._observer.failed(job.name, reason, job.failures, wait, full(error))
 
     def _learned(self, job: _Watched, failure: SparkFailure) -> bool:
         """Whether the failure has shown a limit of a topic: then the next attempt may succeed, and the number of such

@@ -27,8 +27,8 @@ _NULL = exp.var("NULL")
 
 def _words(form: Form, path: Path, *clauses: str) -> tuple[str, ...]:
     """The path and what the clauses say, as constants of the call; an expression of DEFAULT is an argument of it."""
-    said = (form.keywords.get(clause, _NULL) for clause in clauses)
-    words = (_NULL.name if _is_null(each) else each.name if isinstance(each, exp.Var) else "DEFAULT" for each in said)
+    given = (form.keywords.get(clause, _NULL) for clause in clauses)
+    words = (_NULL.name if _is_null(each) else each.name if isinstance(each, exp.Var) else "DEFAULT" for each in given)
     return path.duckdb, path.array or "", "lax" if path.lax else "strict", *words
 
 

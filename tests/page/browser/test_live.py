@@ -88,8 +88,8 @@ def test_a_running_job_is_shown_as_it_is(
     running.until("the page is served", lambda: running.ask("/")[0] == 200)
     with browser.new_context(viewport=DESK) as context:  # type: ignore[arg-type]
         page = context.new_page()
-        said: list[str] = []
-        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+        errors: list[str] = []
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.goto(address)
         feed(kafka.bootstrap, source, [(0, reading(0)), (0, reading(200)), (1, reading(190)), (1, b'{"sensor": "s')])
         running.until("the rows are read", lambda: table().get("rows") == 4)
@@ -129,7 +129,7 @@ def test_a_running_job_is_shown_as_it_is(
         expect(page.locator(".headline", has_text="Failed, will be tried again")).to_be_visible()
         expect(page.locator(".errors pre")).to_contain_text("Traceback")
         _photograph(page, "live-failed")
-        assert said == []
+        assert errors == []
 
 
 def _photograph(page: Page, name: str) -> None:

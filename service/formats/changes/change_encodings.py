@@ -36,7 +36,7 @@ ChangeEncoding = Callable[[pa.Array, ChangePairs], EncodedChanges]
 
 
 def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """Return rows as they are: the format has no sign for any other change than a new row. Raises ValueError for others.
+    """Return rows as they are. Raises ValueError for any change but an insert, for which the format has no sign.
 
     >>> print(*plain(pa.array(['{"n":1}']), ChangePairs(np.array([-1]), np.array([0]))).values)
     {"n":1}

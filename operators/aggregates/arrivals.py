@@ -1,7 +1,7 @@
 """The values of a group in the order in which their rows arrived, behind FIRST_VALUE and LAST_VALUE of retracting rows.
 
 Each row that comes has a number in its group. A value keeps the numbers of its rows, the oldest first; a row that is
-taken back takes the oldest number of its value with it, as in Flink. So the answer follows from the order of the
+retracted takes the oldest number of its value with it, as in Flink. So the answer follows from the order of the
 changes alone, not from how they were cut into batches.
 """
 

@@ -96,7 +96,7 @@ def _wide_total(argument: Argument) -> Accumulator:
 
 
 _NOT_FINITE = ("isnan({0})", "{0} = CAST('Infinity' AS DOUBLE)", "{0} = CAST('-Infinity' AS DOUBLE)")
-"""The conditions of values that no sum can be taken back from: those of each kind are counted instead."""
+"""The conditions of values that cannot be subtracted from a sum: those of each kind are counted instead."""
 
 
 def _floating_total(argument: Argument) -> tuple[Accumulator, ...]:

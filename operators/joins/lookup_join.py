@@ -1,6 +1,6 @@
 """A lookup join: each row meets the rows that a table outside has for its key when the row comes.
 
-Law: what a row has met is what it is taken back with. The kernel never asks the table: whoever runs it asks for the
+Law: what a row has met is what it is retracted with. The kernel never asks the table: whoever runs it asks for the
 keys of `asked`, and hands in what was found. Where left only inserts, nothing is kept. Where it may take rows back,
 each left row is kept beside what it has met, and with how many of it there are: equal rows that are there at the same
 time share one answer.
@@ -44,7 +44,7 @@ class LookupJoinOperator(KernelDefaults):
     of `right`, and REASON. A left row that meets a row which cannot be read is dead.
 
     `append` says that left only inserts. If it does not, what a row has met is forgotten when it has not been written
-    for `ttl` ms of processing time (0 = never), and a row that is taken back after that is an unmatched retraction.
+    for `ttl` ms of processing time (0 = never), and a row that is retracted after that is an unmatched retraction.
     """
 
     left: pa.Schema
@@ -106,7 +106,7 @@ class LookupJoinOperator(KernelDefaults):
         yield Step(changes=self._padded(unmatchable) if self.kind is JoinKind.LEFT else no_changes(self.output))
 
     def _added(self, rows: pa.Table, found: pa.Table, clock: Clock, sql: Sql) -> Iterator[Step]:
-        """The answers to rows of which none is ever taken back."""
+        """The answers to rows of which none is ever retracted."""
         rows, dead = self._readable(rows, found, clock.now, sql)
         if dead is not None:
             yield Step(changes=no_changes(self.output), dead={0: dead})
@@ -197,7 +197,7 @@ class LookupJoinOperator(KernelDefaults):
         self, rows: pa.Table, new: Mask, found: pa.Table, clock: Clock, sql: Sql
     ) -> tuple[_Met, dict[int, pa.Table]]:
         """What those rows that are `new` meet; a row that meets nothing is kept as such, or would be unknown when it
-        is taken back."""
+        is retracted."""
         chosen, dead = self._readable(numbered(rows).filter(pa.array(new)), found, clock.now, sql)
         at = chosen.column(AT).to_numpy()
         undecided = UndecidedPairs(self.kind, {} if dead is None else {0: dead})

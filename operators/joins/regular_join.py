@@ -257,5 +257,5 @@ def _times(left: Numbers, right: Numbers, pairs: Pairs) -> Numbers:
 
 
 def _first_weight(table: pa.Table) -> int:
-    """What is taken back goes first."""
+    """What is retracted goes first."""
     return int(table.column(WEIGHT)[0].as_py()) if table.num_rows else 0

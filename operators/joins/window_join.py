@@ -1,7 +1,7 @@
 """A window join: rows of the same window whose keys are equal, answered when the window closes; state ends with it.
 
 Rows wait by their window's time, which is its last millisecond, and are joined once, all of a window together: nothing
-is taken back, and a row without a partner is known to have none. That two rows are of one window follows from the
+is retracted, and a row without a partner is known to have none. That two rows are of one window follows from the
 keys, of which the window's start and end are two.
 """
 

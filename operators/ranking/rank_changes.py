@@ -27,7 +27,7 @@ def ranked_schema(input: pa.Schema, ranking: Ranking) -> pa.Schema:
 
 
 def rank_changes(rows: pa.Table, before: Ranks, after: Ranks, refreshed: Mask, ranking: Ranking, sql: Sql) -> pa.Table:
-    """Return what is taken back, then what is new, each row of the answer once.
+    """Return what is retracted, then what is new, each row of the answer once.
 
     `before` and `after` are the ranks of `rows`. A row whose answer is the same comes out with weight 0 if it is
     `refreshed`: it was written again.

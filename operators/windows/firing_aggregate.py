@@ -37,7 +37,7 @@ from operators.windows.window_partial import WindowPartial
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringAggregateOperator(KernelDefaults):
     """Aggregates the output of `partial`, one of `for_groups`, and answers more than once. `output` has the columns of
-    `WindowAggregateOperator`, and rows of it may be taken back.
+    `WindowAggregateOperator`, and rows of it may be retracted.
 
     A row is late for a window when the watermark had passed its end by the lateness. The watermark of the output is
     behind by the lateness, so that operators after it take the late answers.

@@ -32,7 +32,7 @@ from operators.windows.window_totals import totals
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAggregate(KernelDefaults):
     """Aggregates the output of `partial` by session and key, or (`whole`) the rows that `partial` reads, which may be
-    taken back.
+    retracted.
 
     Rows that are only inserted are read whole as well where late ones are to be shown (`late_shown`); what is kept is
     the same.

@@ -26,7 +26,7 @@ class SessionPartial(PartialAggregate):
 
     `time` is the position of the time attribute and `gap` the length in ms after which a session ends; `zone` is as in
     `WindowRows`. The output has the keys first, then the first and the last time of a piece of a session. Where rows
-    may be taken back (not `append`) a piece has the rows of one time only, since a row that goes may part a session.
+    may be retracted (not `append`) a piece has the rows of one time only, since a row that goes may part a session.
     """
 
     input: pa.Schema

@@ -33,7 +33,7 @@ class SessionRows(KernelDefaults):
     BY.
 
     The columns of `output` are those of the input, then window_start, window_end and window_time as `SessionAggregate`
-    has them. Rows that were taken back before their session closed do not come out, so the output only gains rows.
+    has them. Rows that were retracted before their session closed do not come out, so the output only gains rows.
     Sessions come out in the order of their ends; the rows of a session as they came, where rows are only added.
     """
 
@@ -54,7 +54,7 @@ class SessionRows(KernelDefaults):
 
     @property
     def _rows(self) -> GroupedTable:
-        """The rows of open sessions, by key; where rows are taken back, each once, with its weight."""
+        """The rows of open sessions, by key; where rows are retracted, each once, with its weight."""
         schema = pa.schema([*self.partial.input, pa.field(SPOT, pa.int64()), pa.field(WEIGHT, pa.int64())])
         return GroupedTable(name="rows", schema=schema, group=self.partial.keys, members=len(self.partial.input))
 

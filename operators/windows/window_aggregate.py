@@ -115,7 +115,7 @@ class WindowAggregateOperator(KernelDefaults):
         return Windows(windows.slices[closing], windows.starts[closing], windows.ends[closing])
 
     def _closing(self, due: pa.Table, clock: Clock, sql: Sql) -> tuple[pa.Table, int]:
-        """The windows that close, and how many rows were taken back from them that they never had."""
+        """The windows that close, and how many rows were retracted from them that they never had."""
         windows = self._windows(due, clock)
         if len(windows.slices) == 0:
             return no_changes(self.output), 0

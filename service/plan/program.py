@@ -79,7 +79,7 @@ class Output:
 
     `key` are the positions, among c0, c1, ..., of what tells rows apart: the table's primary key, or else a unique key
     of the plan, () if there is one row at most, None if nothing tells them apart; rows of one key are in one shard.
-    `columns` are the indexes into table.columns that c0, c1, ... fill. `append` says that no row is ever taken back.
+    `columns` are the indexes into table.columns that c0, c1, ... fill. `append` says that no row is ever retracted.
     Rows that an output `discards` are counted where they are made: they need not travel to be thrown away.
     """
 

@@ -177,7 +177,7 @@ def test_what_is_drawn_looks_like_it():
     assert 0 <= numbers[0] < 0.05 < 0.4 < numbers[ROWS // 2] < 0.6 < 0.95 < numbers[-1] < 1
 
 
-def test_a_row_that_is_taken_back_has_the_values_it_was_written_with():
+def test_a_row_that_is_retracted_has_the_values_it_was_written_with():
     """A LEFT JOIN shows a row alone, then takes it back for the pair."""
     program = compile_job(read(f"{TABLES}{OTHER}INSERT INTO c {LEFT_JOIN};").jobs[0])
     runner = LocalRunner(program, {s.id: decoder(s.table, s.columns) for s in program.sources}, 2, Sql())

@@ -1,5 +1,5 @@
 """Joins and set operations by event time against the same queries in batch: over rows out of order, of which some are
-taken back, cut at random."""
+retracted, cut at random."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ SETS = {
 
 KEYED = {
     "DISTINCT": "SELECT DISTINCT k, ts FROM a",
-    "DISTINCT of rows that are taken back": "SELECT DISTINCT k, ts FROM c",
+    "DISTINCT of retracted rows": "SELECT DISTINCT k, ts FROM c",
     "GROUP BY": "SELECT k, ts, COUNT(*) AS n FROM a GROUP BY k, ts HAVING COUNT(v) > 0",
-    "GROUP BY of rows that are taken back": "SELECT ts, MAX(v) AS v FROM c GROUP BY ts",
+    "GROUP BY of retracted rows": "SELECT ts, MAX(v) AS v FROM c GROUP BY ts",
     **{
         f"{word} with {right}, maybe empty": f"SELECT v, ts FROM a {word} SELECT v, ts FROM {right}"
         for word in ("UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
@@ -243,13 +243,13 @@ def out_of_order(number: int, rng: random.Random) -> datetime:
     return BASE + timedelta(milliseconds=number * STEP - rng.randrange(0, DELAY, 250) * rng.choice([0, 1]))
 
 
-def rows(rng: random.Random, *, taken_back: bool) -> list[Change]:
-    """Rows with few keys, one of them hot, and NULLs; a row is taken back before the watermark reaches it."""
+def rows(rng: random.Random, *, retracted: bool) -> list[Change]:
+    """Rows with few keys, one of them hot, and NULLs; a row is retracted before the watermark reaches it."""
     found: list[Change] = []
     there: list[tuple[datetime, Row]] = []
     for number in range(60):
         there = [each for each in there if each[0] > BASE + timedelta(milliseconds=number * STEP - DELAY)]
-        if taken_back and there and rng.random() < 0.35:
+        if retracted and there and rng.random() < 0.35:
             found.append(("-D", there.pop(rng.randrange(len(there)))[1]))
             continue
         time = out_of_order(number, rng)
@@ -309,9 +309,9 @@ def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int,
     columns, query, *apart = QUERIES[name]
     rng = random.Random(f"{name} {seed}")
     given = {
-        "a": rows(rng, taken_back=False),
-        "b": rows(rng, taken_back=False),
-        "c": rows(rng, taken_back=True),
+        "a": rows(rng, retracted=False),
+        "b": rows(rng, retracted=False),
+        "c": rows(rng, retracted=True),
         "p": versions(rng),
     }
     source = (

@@ -81,7 +81,7 @@ def test_rows_are_counted_where_they_enter_and_bad_records_apart():
     assert running.by("decode_errors_total", "topic") == {"t": 1}
 
 
-def test_an_update_is_a_row_that_is_taken_back_and_a_row_that_is_added():
+def test_an_update_is_a_row_that_is_retracted_and_a_row_that_is_added():
     running = Running()
     running.batch(1, records(0, ("ann", 1, 1)))
     running.batch(2, records(0, ("ann", 1, 2)))

@@ -99,7 +99,7 @@ def timeless(log: Log, sizes: Iterator[int]) -> list[Batch]:
 
 
 def reverted(batches: Sequence[Batch]) -> list[Batch]:
-    """Every change taken back, the last first."""
+    """Every change retracted, the last first."""
     return [Batch([Change(c.row, -c.weight, c.port) for c in reversed(b.changes)]) for b in reversed(batches)]
 
 
@@ -601,7 +601,7 @@ CASES: dict[str, Case] = {
     ),
     "firing aggregate, first and last value at the close": Case(
         CLOSING,
-        lambda seed: firing_aggregate.taken_back(seed, 60),
+        lambda seed: firing_aggregate.retracted(seed, 60),
         lambda batches: firing_aggregate.first_and_last(batches, HOP, closed_only=True),
         # Each row is in three windows, each of which has a group, when it closes, and the values of each set.
         lambda batches: 2 * 3 * (2 + _sets(CLOSING[0])) * since(batches, HOP.size),

@@ -116,7 +116,7 @@ class Run:
         for *row, weight in rows_of(inputs[0]):
             self.log.append((tuple(row), weight))
             self.applied[tuple(row)] += weight
-        assert min(self.applied.values(), default=0) >= 0, "a row was taken back that was not there"
+        assert min(self.applied.values(), default=0) >= 0, "a row was retracted that was not there"
         self.applied = +self.applied
         return inputs[0]
 
@@ -271,7 +271,7 @@ class ClippedRun:
             stores.append(stored)
             self._note(step)
         self._parts, self._blocks = parts, stores
-        assert min(self.applied.values(), default=0) >= 0, "a row was taken back that was not there"
+        assert min(self.applied.values(), default=0) >= 0, "a row was retracted that was not there"
         self.applied = +self.applied
 
     def _open(self, mine: range) -> tuple[State, dict[str, pa.Buffer]]:
@@ -340,7 +340,7 @@ def holds_cut(
 
 
 def holds_undo(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:
-    """When every change is taken back, the last first, no rows and no state are left."""
+    """When every change is retracted, the last first, no rows and no state are left."""
     run = Run(kernels)
     for batch in batches:
         run(batch)

@@ -161,7 +161,7 @@ def test_nothing_is_kept_of_a_window_whose_lateness_is_over(name: str):
 
 
 @pytest.mark.parametrize("name", FIRINGS)
-def test_windows_of_rows_that_are_taken_back_correct_themselves(name: str):
+def test_windows_of_retracted_rows_correct_themselves(name: str):
     run = Run(firing(FIRINGS[name], append=False))
     rows = [row(key, value, 5) for key in "ab" for value in range(3)]
     run(Batch(rows, 0, 0))
@@ -226,8 +226,8 @@ ENDS = [
 ]
 
 
-def taken_back(seed: int, count: int) -> list[Change]:
-    """Rows of few values, a third of which are taken back soon, while their windows are open."""
+def retracted(seed: int, count: int) -> list[Change]:
+    """Rows of few values, a third of which are retracted soon, while their windows are open."""
     rng = random.Random(seed)
     there: list[tuple[object, ...]] = []
     changes: list[Change] = []
@@ -264,13 +264,11 @@ def first_and_last(batches: Sequence[Batch], window: Hop, closed_only: bool) -> 
 
 @pytest.mark.parametrize("fires", [AT_CLOSE, Firing(0, None, 0)])
 @pytest.mark.parametrize(("seed", "size"), [(0, 1), (1, 4), (2, 4), (3, 25)])
-def test_the_first_and_last_value_of_a_window_follow_the_arrival_of_rows_that_are_taken_back(
-    seed: int, size: int, fires: Firing
-):
+def test_the_first_and_last_value_of_a_window_follow_the_arrival_of_retracted_rows(seed: int, size: int, fires: Firing):
     window, once = Hop(size=30, slide=10), fires is AT_CLOSE
     kernels = firing(fires, window, ENDS, append=False)
     run, opened = Run(kernels), Run(kernels, restart=True)
-    batches = cut(taken_back(seed, 50), iter(lambda: size, 0), 40)
+    batches = cut(retracted(seed, 50), iter(lambda: size, 0), 40)
     for i, batch in enumerate(batches):
         run(batch)
         opened(batch)

@@ -1,4 +1,4 @@
-"""Lookup joins: what a row meets when it comes, and with what it is taken back."""
+"""Lookup joins: what a row meets when it comes, and with what it is retracted."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_row_for_which_the_residual_cannot_be_computed_is_a_dead_letter_and_no
         assert (run.applied, run.unmatched_retractions, len(run.dead)) == (Counter(), 0, 1)
 
 
-def test_a_row_is_taken_back_with_what_it_met_when_it_came():
+def test_a_row_is_retracted_with_what_it_met_when_it_came():
     before, after = (("x", 1, 1.0), ("z", 1, 3.0)), (("y", 1, 2.0),)
     run = Run((asking(joined("left"), before, after),))
     run(Batch([Change((1, "a")), Change((2, "b"))], now=0))

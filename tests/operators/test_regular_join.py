@@ -176,7 +176,7 @@ def test_joins_do_not_depend_on_how_the_log_is_cut(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_joins_leave_nothing_when_everything_is_taken_back(kind):
+def test_joins_leave_nothing_when_everything_is_retracted(kind):
     holds_undo((joined(kind, "c1 = c2"),), generated(5, 8))
 
 

@@ -236,7 +236,7 @@ def test_a_batch_reads_the_keys_that_it_touches_and_those_that_may_close():
     assert run.state_rows() == 2 * 40 * 50
 
 
-def taken_back(seed: int, count: int) -> list[Change]:
+def retracted(seed: int, count: int) -> list[Change]:
     """Rows that come, and that go again while their time is ahead of the watermark."""
     rng = random.Random(seed)
     rows: list[Change] = []
@@ -251,9 +251,9 @@ def taken_back(seed: int, count: int) -> list[Change]:
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
-def test_sessions_of_rows_that_are_taken_back_equal_a_batch_query(seed):
-    changes = taken_back(seed, 150)
-    # Rows are taken back a few rows after they came, so the watermark stays behind by more.
+def test_sessions_of_retracted_rows_equal_a_batch_query(seed):
+    changes = retracted(seed, 150)
+    # Rows are retracted a few rows after they came, so the watermark stays behind by more.
     batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(changes, steps(seed))[:-1]]
     batches = [*batches, Batch([], watermark=END_OF_TIME)]
     run = holds_oracle(sessions(append=False, whole=True), batches, oracle())
@@ -268,7 +268,7 @@ def test_a_row_that_goes_parts_a_session():
     assert [row[1:4] for row, _ in run.log] == [(1, at(0), at(GAP)), (1, at(20), at(20 + GAP))]
 
 
-def test_when_every_row_is_taken_back_nothing_is_left():
+def test_when_every_row_is_retracted_nothing_is_left():
     changes = arrivals(21, 40)
     run = Run(sessions(append=False, whole=True))
     run(Batch(changes))
@@ -278,7 +278,7 @@ def test_when_every_row_is_taken_back_nothing_is_left():
     assert (run.log, run.state_rows(), run.unmatched_retractions) == ([], 0, 0)
 
 
-def test_a_row_taken_back_after_its_session_closed_is_late_and_one_never_there_is_dropped():
+def test_a_row_retracted_after_its_session_closed_is_late_and_one_never_there_is_dropped():
     run = Run(sessions(COUNT, append=False, whole=True))
     run(Batch([Change(("a", 1, at(0)))], watermark=40))
     run(Batch([Change(("a", 1, at(0)), -1), Change(("b", 1, at(50)), -1)], watermark=40))

@@ -19,7 +19,7 @@ def operation(kind: SetKind, **options):
 
 
 def log(seed: int, count: int) -> list[Change]:
-    """Rows of both sides that come several times and are taken back."""
+    """Rows of both sides that come several times and are retracted."""
     rng = random.Random(seed)
     there: list[Change] = []
     changes: list[Change] = []
@@ -46,7 +46,7 @@ def test_it_does_not_depend_on_how_the_log_is_cut(kind):
 
 
 @pytest.mark.parametrize("kind", SetKind)
-def test_all_that_is_taken_back_leaves_nothing_behind(kind):
+def test_all_that_is_retracted_leaves_nothing_behind(kind):
     holds_undo((operation(kind),), every(5)(log(3, 60)))
 
 

@@ -232,7 +232,7 @@ def test_rows_come_out_by_time():
 
 
 def retracting(seed: int, count: int) -> list[Change]:
-    """Orders that are taken back, some at once and some long after, and changed without another time."""
+    """Orders that are retracted, some at once and some long after, and changed without another time."""
     rng = random.Random(seed)
     changes: list[Change] = []
     there: list[Change] = []
@@ -259,7 +259,7 @@ def net(changes) -> list[Change]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_row_that_is_taken_back_or_changed_meets_the_version_of_its_own_time_again(kind, seed, restart):
+def test_a_row_that_is_retracted_or_changed_meets_the_version_of_its_own_time_again(kind, seed, restart):
     run = Run((joined(kind, append=False),), restart)
     so_far: list[Change] = []
     for batch in cut(retracting(seed, 80), steps(seed)):
@@ -269,7 +269,7 @@ def test_a_row_that_is_taken_back_or_changed_meets_the_version_of_its_own_time_a
     assert run.late == []
 
 
-def test_all_that_is_taken_back_leaves_nothing_behind():
+def test_all_that_is_retracted_leaves_nothing_behind():
     run = Run((joined("left", append=False),))
     orders = [order(t, t, key) for t in range(20) for key in ("a", None)]
     run(Batch([rate("a", 10, 5), *orders], watermark=15))
@@ -320,7 +320,7 @@ def _cut_at_the_end(changes, size):
 
 
 def at_arrival(kind="left", **options):
-    """A join in processing time of orders that may be taken back."""
+    """A join in processing time of orders that may be retracted."""
     return TemporalJoinOperator(
         left=ORDERS,
         right=RATES,
@@ -359,7 +359,7 @@ def test_in_processing_time_rows_that_come_and_go_meet_the_table_that_is_there(k
     assert run.unmatched_retractions == 0
 
 
-def test_in_processing_time_a_row_is_taken_back_with_the_version_that_it_met():
+def test_in_processing_time_a_row_is_retracted_with_the_version_that_it_met():
     run = Run((at_arrival(),))
     run(Batch([rate("a", 10, 5), order(1, 1, "a"), order(1, 2, "b")]))
     run(Batch([rate("a", 11, 6), rate("b", 20, 6)]))

@@ -257,7 +257,7 @@ def test_a_row_in_the_gap_between_two_windows_is_not_late():
     assert run.late == [("a", 3, at(9))]
 
 
-def taken_back(seed: int, count: int) -> list[Change]:
+def retracted(seed: int, count: int) -> list[Change]:
     """Rows that come, and that go again while their windows are open."""
     rng = random.Random(seed)
     rows: list[Change] = []
@@ -272,21 +272,21 @@ def taken_back(seed: int, count: int) -> list[Change]:
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
-def test_windows_of_rows_that_are_taken_back_equal_a_batch_query(window):
-    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(taken_back(8, 120), steps(8))[:-1]]
+def test_windows_of_retracted_rows_equal_a_batch_query(window):
+    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(retracted(8, 120), steps(8))[:-1]]
     batches = [*batches, Batch([], watermark=END_OF_TIME)]
     run = holds_oracle(windowed(window, append=False), batches, oracle(window))
     assert (run.late_count, run.unmatched_retractions, run.state_rows()) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("window", [WINDOWS["tumble"], WINDOWS["hop"]], ids=["tumble", "hop"])
-def test_lists_of_windows_are_in_the_order_of_their_values_where_rows_are_taken_back(window):
-    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(taken_back(9, 120), steps(9))[:-1]]
+def test_lists_of_windows_are_in_the_order_of_their_values_where_rows_are_retracted(window):
+    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(retracted(9, 120), steps(9))[:-1]]
     batches = [*batches, Batch([], watermark=END_OF_TIME)]
     holds_oracle(windowed(window, LISTS, append=False), batches, oracle(window, LISTS))
 
 
-def test_a_window_all_of_whose_rows_were_taken_back_does_not_come_out():
+def test_a_window_all_of_whose_rows_were_retracted_does_not_come_out():
     run = Run(windowed(tumble(10), append=False))
     changes = [Change(("a", 1, at(3))), Change(("a", 2, at(4))), Change(("b", 2, at(4)))]
     run(Batch(changes))
@@ -295,7 +295,7 @@ def test_a_window_all_of_whose_rows_were_taken_back_does_not_come_out():
     assert [row[0] for row, _ in run.log] == ["b"]
 
 
-def test_a_row_taken_back_after_its_window_closed_is_late_and_one_never_there_is_counted():
+def test_a_row_retracted_after_its_window_closed_is_late_and_one_never_there_is_counted():
     run = Run(windowed(tumble(10), COUNT, append=False))
     run(Batch([Change(("a", 1, at(3)))], watermark=9))
     run(Batch([Change(("a", 1, at(3)), -1), Change(("b", 1, at(15)), -1)], watermark=9))

@@ -159,7 +159,7 @@ def retracting(seed: int, count: int) -> list[tuple[int, Change]]:
 
 
 @pytest.mark.parametrize("name", RANKINGS)
-def test_windows_over_rows_that_are_taken_back_equal_a_batch_query_once_they_have_closed(name):
+def test_windows_over_retracted_rows_equal_a_batch_query_once_they_have_closed(name):
     def query(batch: Batch) -> str:
         closed = f"(SELECT * FROM t0 WHERE epoch_ms(c4) <= {batch.watermark})"
         # Rows that tie are ordered by their other columns, ascending, of which the window's tell none apart.

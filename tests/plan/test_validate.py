@@ -36,7 +36,7 @@ def test_a_format_that_only_appends_refuses_an_answer_that_changes():
     ]
 
 
-def test_a_window_in_processing_time_refuses_rows_that_are_taken_back():
+def test_a_window_in_processing_time_refuses_retracted_rows():
     pair = joined(orders, users, ("user", "id"))
     timed = replace(pair, fields=tuple(replace(f, time=TimeKind.PROCESSING) for f in pair.fields))
     windows = tumbled(timed, ("user",), "amount")
@@ -47,7 +47,7 @@ def test_a_window_in_processing_time_refuses_rows_that_are_taken_back():
     ]
 
 
-def test_over_takes_rows_that_are_taken_back_in_event_time_alone_and_tells_none_apart_by_their_key():
+def test_over_takes_retracted_rows_in_event_time_alone_and_tells_none_apart_by_their_key():
     call = OverCall("ROW_NUMBER", (), BIGINT, Frame(rows=True, preceding=None))
     fields = (*users.fields, Field("n", BIGINT))
     for time, expected in ((TimeKind.EVENT, 0), (TimeKind.PROCESSING, 1)):
@@ -58,7 +58,7 @@ def test_over_takes_rows_that_are_taken_back_in_event_time_alone_and_tells_none_
         assert unique_keys(found) == ()
 
 
-def test_rows_of_a_window_that_may_be_taken_back_are_distinguished_by_their_key_and_its_time():
+def test_rows_of_a_window_that_may_be_retracted_are_distinguished_by_their_key_and_its_time():
     bounds = tuple(Field(name, Timestamp(3)) for name in ("window_start", "window_end", "window_time"))
     windowed = WindowRows(input=users, time=1, window=Tumble(10), fields=(*users.fields, *bounds))
     assert unique_keys(windowed) == (frozenset({0}),)
@@ -167,7 +167,7 @@ NOW = Call("NOW", (), BIGINT, "epoch_ms($now)")
 RAND = Call("RAND", (), BIGINT, "random()", deterministic=False)
 
 
-def test_a_processing_time_of_rows_that_are_taken_back_is_named():
+def test_a_processing_time_of_retracted_rows_is_named():
     cdc = table("cdc", "user s", fmt="debezium-json")
     (only,) = problems_of(
         job(sink(project(scan(cdc), user="user", at=NOW), table("out", "user s", "at n", fmt="debezium-json")))
@@ -179,7 +179,7 @@ def test_a_processing_time_of_rows_that_are_taken_back_is_named():
 
 
 @pytest.mark.parametrize("value", [NOW, RAND])
-def test_a_value_that_changes_cannot_be_computed_of_rows_that_are_taken_back(value: Call):
+def test_a_value_that_changes_cannot_be_computed_of_retracted_rows(value: Call):
     (only,) = problems_of(job(sink(project(by_user, a="user", b=value), OUT)))
     assert only == (
         f'"b", which is {value.name}(), would have another value when its row is retracted'

@@ -95,7 +95,7 @@ def test_rows_stay_unique_where_the_primary_key_is_looked_up(table: str, known: 
     assert [{join.fields[k].name for k in key} for key in unique_keys(join)] == known
 
 
-def test_a_row_that_may_be_taken_back_is_kept_with_what_it_met_and_others_are_not():
+def test_a_row_that_may_be_retracted_is_kept_with_what_it_met_and_others_are_not():
     (changing, plain) = (
         read(f"{TABLES} EXPLAIN SELECT c.name FROM {left} AS o JOIN customers {AS_OF} ON o.customer = c.id").explains[0]
         for left in ("changing", "orders")

@@ -98,7 +98,7 @@ def over_call(
 ) -> FramedCall | RankCall:
     """Return the call that `node` is. Raises SqlError, or QueryRejected if its mistakes are noted.
 
-    `named` are the windows of the query. `final` says that rows which may be taken back are answered once, when the
+    `named` are the windows of the query. `final` says that rows which may be retracted are answered once, when the
     watermark reaches their time.
     """
     scope = relation.scope

@@ -46,6 +46,15 @@ class RegularJoin(KernelDefaults):
     time are forgotten (0 = never), a side each; that the number of its matches changes counts as a write. Port 0 is
     left, port 1 is right. The output has left's columns, then right's; of a semi or anti join left's only, of a mark
     join left's and a BOOLEAN. `doubts` says that `residual` may fail, and that rows without a match are shown.
+
+    >>> from tests.operators.properties import Batch, Change, Run
+    >>> numbers = pa.schema([("c0", pa.int64())])
+    >>> run = Run([RegularJoin(
+    ...     left=numbers, right=numbers, kind=JoinKind.LEFT, left_keys=(0,), right_keys=(0,), null_safe=(False,))])
+    >>> for port in (0, 1):  # a row of the left input, then its match
+    ...     changes = run(Batch([Change((7,), port=port)]))
+    >>> run.log  # rows and their weights
+    [((7, None), 1), ((7, None), -1), ((7, 7), 1)]
     """
 
     left: pa.Schema

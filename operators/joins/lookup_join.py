@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.arrays import Mask, Numbers
-from operators.base import KernelDefaults
 from operators.changes import net
 from operators.columns import as_changes, no_changes, numbered, positional
 from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import condition, match, match_in_pieces, taken
-from operators.joins.shown import beside_nulls, joined_types
+from operators.joins.shown import beside_nulls
+from operators.joins.two_inputs import JoinDefaults
 from operators.joins.undecided import UndecidedPairs
-from operators.kernel import Step, together
+from operators.kernel import Step
 from operators.names import AT, COUNT, MATCHES, REASON, WEIGHT, columns
 from operators.sql import Sql
 from operators.sql_text import all_named, comma, every, named, select
@@ -36,7 +36,7 @@ from operators.time import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookupJoinOperator(KernelDefaults):
+class LookupJoinOperator(JoinDefaults):
     """Rows of `left` with the rows of a table outside, INNER or LEFT, whose keys are equal and for which `residual`, a
     DuckDB text over the columns of left, then right, is true.
 
@@ -59,10 +59,6 @@ class LookupJoinOperator(KernelDefaults):
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
         return (self.left,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return positional(joined_types(self.kind, self.left, self.right))
 
     @property
     def found(self) -> pa.Schema:
@@ -89,9 +85,6 @@ class LookupJoinOperator(KernelDefaults):
         if not changes.num_rows:
             return keys.empty_table()
         return sql(statement, {"changes": changes}).cast(keys)
-
-    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
 
     def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         changes, found = inputs

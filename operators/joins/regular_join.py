@@ -18,15 +18,14 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Numbers
-from operators.base import KernelDefaults
-from operators.columns import as_changes, no_changes, positional
+from operators.columns import as_changes, no_changes
 from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, taken
-from operators.joins.shown import joined_types
 from operators.joins.side import Side, Touched, TouchedRows, matches_of
+from operators.joins.two_inputs import JoinDefaults
 from operators.joins.undecided import UndecidedPairs
-from operators.kernel import Step, in_steps, together
+from operators.kernel import Step, in_steps
 from operators.names import WEIGHT
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
@@ -38,7 +37,7 @@ _SHOWN = {JoinKind.SEMI: (True,), JoinKind.MARK: (True, False)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegularJoin(KernelDefaults):
+class RegularJoin(JoinDefaults):
     """Rows of `left` with the rows of `right` whose keys are equal and for which `residual` is true.
 
     `null_safe[i]` makes NULL equal to NULL on key i. `residual` is DuckDB text over the columns of left, then right.
@@ -78,14 +77,6 @@ class RegularJoin(KernelDefaults):
         """2 where right rows are counted by key, which were kept whole. 3 where degrees count pairs whose condition
         cannot be computed: in version 1 such pairs matched nothing, in version 2 there were more of them."""
         return 3 if self.doubts else 2 if self._asks_keys else 1
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.left, self.right)
-
-    @property
-    def output(self) -> pa.Schema:
-        return positional(joined_types(self.kind, self.left, self.right))
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return specs_of(*(side.table for side in self._sides()))
@@ -132,9 +123,6 @@ class RegularJoin(KernelDefaults):
             ttl=self.ttl[1],
         )
         return left, right
-
-    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
 
     def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         left, right = sides = self._sides()

@@ -28,7 +28,7 @@ from operators.joins.lookup_join import LookupJoinOperator
 from operators.joins.matching import holding
 from operators.joins.undecided import UndecidedPairs
 from operators.joins.versions import Versions, asof
-from operators.kernel import Step
+from operators.kernel import Step, count_late
 from operators.lateness import has_passed
 from operators.names import REASON, WEIGHT, columns
 from operators.sql import Sql
@@ -171,8 +171,7 @@ class TemporalJoinOperator(KernelDefaults):
             places, found = recalled.places[~recalled.late], recalled.versions
         if due.rows.num_rows:
             changes = self._answers(due.rows, found, places, clock, sql, dead)
-        late_count = sum(table.num_rows for table in late.values())
-        return Step(changes=changes, late=late, late_count=late_count, dead=dead, unmatched_retractions=dropped)
+        return Step(changes=changes, late=late, late_count=count_late(late), dead=dead, unmatched_retractions=dropped)
 
     def _recalled(self, state: State, left: pa.Table, right: pa.Table, clock: Clock, sql: Sql) -> Step:
         """The answers in processing time to left rows that may be retracted."""

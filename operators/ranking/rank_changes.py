@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.arrays import Mask
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, numbered, positional
 from operators.names import AT, WEIGHT, columns
@@ -24,6 +25,25 @@ NOWHERE = 2**62
 def ranked_schema(input: pa.Schema, ranking: Ranking) -> pa.Schema:
     """Return the columns of the answer: those of the input, and the rank if it is shown."""
     return positional([*input.types, ranking.function.type]) if ranking.shown else input
+
+
+class RankingDefaults(KernelDefaults):
+    """The defaults of a kernel that answers the rows of its only `input` that `ranking` asks for."""
+
+    __slots__ = ()
+
+    input: pa.Schema
+    ranking: Ranking
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        """The only input."""
+        return (self.input,)
+
+    @property
+    def output(self) -> pa.Schema:
+        """The columns of the input, and the rank if it is shown."""
+        return ranked_schema(self.input, self.ranking)
 
 
 def rank_changes(rows: pa.Table, before: Ranks, after: Ranks, refreshed: Mask, ranking: Ranking, sql: Sql) -> pa.Table:

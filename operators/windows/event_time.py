@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.arrays import Times
-from operators.names import REASON
+from operators.names import REASON, WEIGHT
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from operators.windows.slices import instants
@@ -23,6 +25,24 @@ def timed(rows: pa.Table, time: int) -> tuple[pa.Table, dict[int, pa.Table]]:
     without = rows.filter(pc.is_null(column))
     dead = without.append_column(REASON, pa.array([NO_TIME] * without.num_rows, pa.string()))
     return rows.filter(pc.is_valid(column)), {0: dead}
+
+
+class WithTimes(NamedTuple):
+    """Rows without their weights, the time (ms) of each, and the dead rows of port 0, which have none."""
+
+    rows: pa.Table
+    times: Times
+    dead: dict[int, pa.Table]
+
+
+def with_times(changes: pa.Table, time: int | None, now: int) -> WithTimes:
+    """Return the rows of `changes`, which only insert, with their times: those of the column at `time`; in processing
+    time (None) all have `now`."""
+    if time is None:
+        rows = changes.drop_columns([WEIGHT])
+        return WithTimes(rows, np.full(rows.num_rows, now, dtype=np.int64), {})
+    rows, dead = timed(changes, time)
+    return WithTimes(rows.drop_columns([WEIGHT]), milliseconds(rows.column(time)), dead)
 
 
 def event_clock(clock: Clock, processing: bool) -> Clock:

@@ -20,7 +20,7 @@ from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.arrays import Mask
 from operators.columns import numbered
 from operators.lateness import out_of_reach
-from operators.names import AT, END, FIRST, LAST, SORT_KEY, START, TAG, TIMES, value_of
+from operators.names import AT, END, FIRST, LAST, SORT_KEY, START, TAG, TIMES, WEIGHT, value_of
 from operators.sql import Sql
 from operators.sql_text import all_named, named, over, select, total
 from operators.state.operator_state import State, TraceSpec
@@ -55,8 +55,9 @@ def _sessions(partial: SessionPartial) -> GroupedTable:
     return GroupedTable(name="sessions", schema=schema, group=tuple(range(len(partial.keys))))
 
 
-def update_sessions(partial: SessionPartial, state: State, arrived: pa.Table, clock: Clock, sql: Sql) -> SessionUpdate:
-    """Add the pieces that `arrived` (columns of `partial_types`) to the open sessions, and remove those that close."""
+def update_sessions(partial: SessionPartial, state: State, changes: pa.Table, clock: Clock, sql: Sql) -> SessionUpdate:
+    """Add the pieces of `changes`, which `partial` has emitted, to the open sessions, and remove those that close."""
+    arrived = changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
     sessions = _sessions(partial)
     fresh = sessions.placed(state, arrived.append_column("due", pa.nulls(arrived.num_rows, pa.int64())))
     known = sessions.read(state, np.concatenate([places_of(fresh), _DUE.pop(state, clock.watermark)]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregates.partial import key_names, partial_types
+from operators.aggregates.partial import key_names
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.hashing import Hashes
@@ -62,8 +62,7 @@ class SessionRows(KernelDefaults):
         partial, rows = self.partial, inputs[0]
         clock = running_clock(state, clock, partial.processing)
         first = partial.advance(state, inputs, clock, sql)
-        arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
-        update = update_sessions(partial, state, arrived, clock, sql)
+        update = update_sessions(partial, state, first.changes, clock, sql)
         late = late_rows(partial, rows, update, sql)
         self._keep(state, timed(rows, partial.time)[0], update, sql)
         changes = self._released(state, update, sql)

@@ -13,19 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Mask, Positions
-from operators.base import KernelDefaults
-from operators.kernel import Step
+from operators.kernel import Step, count_late
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
 from operators.windows.stream.partitions import Arrivals, Closed, Partitions
 from operators.windows.stream.ranges import following, orbit
 from operators.windows.stream.time_order import released, waiting
-from operators.windows.stream.window_output import WindowOutput
+from operators.windows.stream.window_output import StreamWindowDefaults, WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateWindow(KernelDefaults):
+class StateWindow(StreamWindowDefaults):
     """Windows from a row for which the column `begin` is true to the next for which `emit` is; without `emit`, to the
     next that begins one. Both are positions of BOOLEAN columns.
 
@@ -47,14 +46,6 @@ class StateWindow(KernelDefaults):
     emit: int | None
 
     @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.result.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return self.result.output
-
-    @property
     def _partitions(self) -> Partitions:
         return Partitions(self.result.input, self.partition, remembered=("open", "begun"))
 
@@ -66,7 +57,7 @@ class StateWindow(KernelDefaults):
         close = self._until_emit if self.emit is not None else self._until_next
         ordered, windows = self._partitions.advance(state, due, clock, close, sql)
         changes = self.result.changes(ordered, windows, sql)
-        return Step(changes=changes, late=late, late_count=sum(r.num_rows for r in late.values()), dead=dead)
+        return Step(changes=changes, late=late, late_count=count_late(late), dead=dead)
 
     def _until_emit(self, arrivals: Arrivals) -> Closed:
         assert self.emit is not None

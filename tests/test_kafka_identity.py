@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from service.deployment.kafka_identity import KafkaIdentity, agree_on_kafka
 from service.kafka.errors import KafkaConfigError
+from tests.kept_files import KeptFiles
 
 NOW = KafkaIdentity({"table a": "c1", "table b (written)": "c2"}, {"c1/in": "i1", "c2/out": "i2"}, "markers")
 
 
-class Kept:
-    """The small files of a checkpoint, in memory."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, Any] = {}
-
-    def read(self, name: str) -> Any:
-        return self.files.get(name)
-
-    def write(self, name: str, value: Any) -> None:
-        self.files[name] = value
-
-
-def made() -> Kept:
-    kept = Kept()
+def made() -> KeptFiles:
+    kept = KeptFiles()
     agree_on_kafka(kept, NOW)
     return kept
 
@@ -57,7 +44,7 @@ def test_what_is_another_one_is_refused_and_nothing_is_written(now: KafkaIdentit
 
 
 def test_ids_that_brokers_did_not_report_before_are_learnt():
-    kept = Kept()
+    kept = KeptFiles()
     agree_on_kafka(kept, replace(NOW, topics={}))
     agree_on_kafka(kept, NOW)
     with pytest.raises(KafkaConfigError):

@@ -22,6 +22,7 @@ from operators.windows.numbered_windows import NumberedWindows
 from operators.windows.shapes import Cumulate, Hop, tumble
 from operators.windows.window_aggregate import WindowAggregateOperator
 from operators.windows.window_partial import for_groups
+from tests.operators.cuts import behind, in_batches, steps
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 from tests.operators.test_window_aggregate import (
     AGGREGATES,
@@ -88,22 +89,9 @@ def oracle(window, closed_only: bool, aggregates=AGGREGATES):
     return query
 
 
-def cut(changes: Sequence[Change], sizes: Iterator[int], behind: int = DELAY) -> list[Batch]:
-    """Batches a few ms of processing time apart; the watermark is `behind` the newest row."""
-    batches: list[Batch] = []
-    start = 0
-    while start < len(changes):
-        size = next(sizes)
-        newest = max((c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes[: start + size])
-        batches.append(Batch(changes[start : start + size], 3 * len(batches), newest - behind))
-        start += size
-    return [*batches, Batch([], 3 * len(batches), END_OF_TIME)]
-
-
-def steps(seed: int) -> Iterator[int]:
-    rng = random.Random(seed)
-    while True:
-        yield rng.choice([1, 3, 20])
+def cut(changes: Sequence[Change], sizes: Iterator[int], delay: int = DELAY) -> list[Batch]:
+    """Batches a few ms of processing time apart; the watermark is `delay` behind the newest row."""
+    return in_batches(changes, sizes, behind(2, delay), apart=3)
 
 
 WINDOWS = {"tumble": tumble(20), "hop": Hop(size=30, slide=10), "cumulate": Cumulate(size=40, step=10)}

@@ -10,7 +10,7 @@ import pytest
 
 from operators.joins.interval_join import IntervalJoinOperator
 from operators.joins.kinds import JoinKind
-from operators.time import END_OF_TIME
+from tests.operators.cuts import in_batches, steps
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 from tests.operators.shared_hashes import share_hashes
 
@@ -83,19 +83,7 @@ def time_of(change: Change) -> int:
 
 
 def cut(changes, sizes) -> list[Batch]:
-    batches, start = [], 0
-    while start < len(changes):
-        size = next(sizes)
-        watermark = max(map(time_of, changes[: start + size])) - DELAY
-        batches.append(Batch(changes[start : start + size], watermark=watermark))
-        start += size
-    return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    rng = random.Random(seed)
-    while True:
-        yield rng.choice([1, 3, 20])
+    return in_batches(changes, sizes, lambda known: max(map(time_of, known)) - DELAY)
 
 
 @pytest.mark.parametrize("kind", KINDS)

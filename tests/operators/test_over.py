@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 
 from operators.over.over import Frame, OverCallSpec, OverOperator
 from operators.time import END_OF_TIME
+from tests.operators.cuts import behind, in_batches
+from tests.operators.cuts import steps as drawn_steps
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
 EPOCH = datetime(1970, 1, 1)
@@ -342,6 +345,10 @@ def oracle(calls, partition="PARTITION BY c0", complete="true"):
 NUMBERED = pa.schema([*INPUT, ("c4", pa.int64()), ("c5", pa.bool_())])
 
 
+cut = partial(in_batches, watermark=behind(2, DELAY))
+steps = partial(drawn_steps, sizes=(1, 3, 20, 40))
+
+
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows whose times rise, out of order by less than the delay and often equal; c4 numbers them as they come."""
     rng = random.Random(seed)
@@ -351,22 +358,6 @@ def arrivals(seed: int, count: int) -> list[Change]:
         values = (rng.choice([None, rng.randrange(50)]), at(time), rng.choice([None, rng.randrange(40) / 4]))
         rows.append(Change((rng.choice(["a", "", None]), *values, i, i % 3 != 0)))
     return rows
-
-
-def cut(changes, sizes) -> list[Batch]:
-    batches, start = [], 0
-    while start < len(changes):
-        size = next(sizes)
-        times = [(c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes[: start + size]]
-        batches.append(Batch(changes[start : start + size], watermark=max(times) - DELAY))
-        start += size
-    return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    rng = random.Random(seed)
-    while True:
-        yield rng.choice([1, 3, 20, 40])
 
 
 @pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)

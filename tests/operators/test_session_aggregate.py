@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from operators.time import END_OF_TIME
 from operators.windows.session_aggregate import SessionAggregate
 from operators.windows.session_partial import SessionPartial
 from operators.windows.sessions import extents
+from tests.operators.cuts import behind, in_batches
+from tests.operators.cuts import steps as drawn_steps
 from tests.operators.properties import SQL, Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
 EPOCH = datetime(1970, 1, 1)
@@ -30,6 +33,10 @@ AGGREGATES = [
     (AggregateSpec(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
 ]
 COUNT = AGGREGATES[:1]
+
+
+cut = partial(in_batches, watermark=behind(2, DELAY))
+steps = partial(drawn_steps, sizes=(1, 3, 20, 40))
 
 
 def at(ms: int) -> datetime:
@@ -72,26 +79,6 @@ def arrivals(seed: int, count: int) -> list[Change]:
         time = max(0, pace + rng.randrange(DELAY) - DELAY)
         rows.append(Change((rng.choice(["a", "", None]), rng.choice([None, 1, 2, rng.randrange(50)]), at(time))))
     return rows
-
-
-def highest(changes) -> int:
-    times = [(c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes]
-    return max(times, default=0) - DELAY
-
-
-def cut(changes, sizes) -> list[Batch]:
-    batches, start = [], 0
-    while start < len(changes):
-        size = next(sizes)
-        batches.append(Batch(changes[start : start + size], watermark=highest(changes[: start + size])))
-        start += size
-    return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    rng = random.Random(seed)
-    while True:
-        yield rng.choice([1, 3, 20, 40])
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["partials", "whole rows"])

@@ -12,6 +12,7 @@ import pytest
 from operators.joins.kinds import JoinKind
 from operators.joins.temporal_join import TemporalJoinOperator
 from operators.time import END_OF_TIME, MIN_TIME
+from tests.operators.cuts import steps
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_restart
 from tests.operators.shared_hashes import share_hashes
 
@@ -82,12 +83,6 @@ def cut(changes, sizes) -> list[Batch]:
         batches.append(Batch(changes[start : start + size], watermark=watermark))
         start += size
     return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    rng = random.Random(seed)
-    while True:
-        yield rng.choice([1, 3, 20])
 
 
 def expected(changes, watermark, kind="inner"):

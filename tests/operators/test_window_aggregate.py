@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from functools import partial
 from math import gcd
 
 import numpy as np
@@ -20,6 +21,8 @@ from operators.windows.slices import instants, reach, slice_text, windows_of
 from operators.windows.window_aggregate import WindowAggregateOperator
 from operators.windows.window_partial import WindowPartial
 from operators.windows.window_rows import WindowRowsOperator
+from tests.operators.cuts import behind, in_batches
+from tests.operators.cuts import steps as drawn_steps
 from tests.operators.properties import (
     SQL,
     Batch,
@@ -74,6 +77,10 @@ WINDOWS = {
 }
 
 
+cut = partial(in_batches, watermark=behind(2, DELAY))
+steps = partial(drawn_steps, sizes=(1, 3, 20, 40))
+
+
 def at(ms: int) -> datetime:
     return EPOCH + timedelta(milliseconds=ms)
 
@@ -124,26 +131,6 @@ def arrivals(seed: int, count: int) -> list[Change]:
         time = max(0, i * 3 + rng.randrange(DELAY) - DELAY)
         rows.append(Change((rng.choice(["a", "", None]), rng.choice([None, 1, 2, rng.randrange(50)]), at(time))))
     return rows
-
-
-def highest(changes) -> int:
-    times = [(c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes]
-    return max(times, default=0) - DELAY
-
-
-def cut(changes, sizes) -> list[Batch]:
-    batches, start = [], 0
-    while start < len(changes):
-        size = next(sizes)
-        batches.append(Batch(changes[start : start + size], watermark=highest(changes[: start + size])))
-        start += size
-    return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    rng = random.Random(seed)
-    while True:
-        yield rng.choice([1, 3, 20, 40])
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)

@@ -17,13 +17,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.parser import BytesParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from service.host.machine import find_java
-from tests.spark.store_requests import RequestLog
+from tests.spark.store_requests import RequestLog, StoreHandler
 
 HOST = "storage.googleapis.com"
 PASSWORD = "changeit"
@@ -307,13 +307,11 @@ def _run(*command: object) -> None:
     subprocess.run([str(word) for word in command], check=True, capture_output=True)
 
 
-def _handler(store: StateStore) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+def _handler(store: StateStore) -> type[StoreHandler]:
+    class Handler(StoreHandler):
         def _serve(self) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
-            answer = store.answer(Question(self.command, self.path, headers, self._body()))
+            answer = store.answer(Question(self.command, self.path, headers, self.body()))
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
@@ -321,20 +319,7 @@ def _handler(store: StateStore) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-        def _body(self) -> bytes:
-            if self.headers.get("Transfer-Encoding") != "chunked":
-                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            whole = b""
-            while size := int(self.rfile.readline().partition(b";")[0], 16):
-                whole += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return whole
-
         do_GET = do_POST = do_PUT = do_DELETE = _serve
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing is said."""
 
     return Handler
 

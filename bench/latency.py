@@ -22,6 +22,9 @@ RATES = (1_000, 10_000)
 WARM_UP = 20.0
 SECONDS = 60.0
 CASE = Case("latency", "one result a row", "latency", (), head=PAYMENTS, start="latest-offset", until="unbounded")
+LOOK = 0.005
+"""The seconds between two looks of the reader."""
+
 ENGINES = ("flink-row-by-row", "tailrace")
 """Flink without mini-batches: they would only hold rows back here."""
 
@@ -74,7 +77,7 @@ def over_topics(
         closing(_consumer(bootstrap, output)) as consumer,
         Steady(bootstrap, source, rate, payments_sent_now(1_000), partitions),
     ):
-        wait_for("the first result", lambda: bool(_delays(consumer, 0.2)), service.check, 180)
+        wait_for("the first result", lambda: bool(_delays(consumer)), service.check, 180)
         yield service, consumer
 
 
@@ -82,11 +85,11 @@ def delays(service: Service, consumer: Consumer, warm_up: float, seconds: float)
     """The delays of the rows that come after the warm-up."""
     until = time.monotonic() + warm_up
     while time.monotonic() < until:
-        _delays(consumer, 0.05)
+        _delays(consumer)
     found: list[int] = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        found += _delays(consumer, 0.05)
+        found += _delays(consumer)
         service.check()
     return np.array(found)
 
@@ -105,8 +108,9 @@ def _consumer(bootstrap: str, topic: str) -> Consumer:
     return consumer
 
 
-def _delays(consumer: Consumer, wait: float) -> list[int]:
-    messages = consumer.consume(5_000, wait)
+def _delays(consumer: Consumer) -> list[int]:
+    # A call returns when it has that many messages or its time is over: a longer time would be a delay of its own.
+    messages = consumer.consume(5_000, LOOK)
     now = time.time_ns() // 1_000_000
     values = (message.value() for message in messages if message.error() is None)
     rows = (json.loads(value)["after"] for value in values if value)

@@ -36,8 +36,9 @@ from service.settings import LONGEST_BACKOFF, ConfigError, Settings, load
 from service.spark.driver import object_store
 from service.spark.driver.configuration import configured
 from service.spark.driver.java_classes import own_classes
-from service.spark.driver.jvm import Jvm, JvmFailed, spark_home
+from service.spark.driver.jvm import Jvm, JvmFailed, spark_home, temporary_folder
 from service.spark.driver.reaper import adopt
+from service.spark.driver.worker_sockets import worker_sockets
 
 LOOK_EVERY = 0.1
 """Seconds between two checks of the queries."""
@@ -82,9 +83,10 @@ class Service:
         lists = ("spark", *object_store.archives(self._settings.checkpoint))
         jars = [jar for name in lists for jar in ensure(load_archives(name), folder)]
         jars.append(own_classes(jars, spark_home() / "jars"))
-        spark = configured(self._settings.spark, jars, self._settings.checkpoint)
+        settings = configured(self._settings.spark, jars, self._settings.checkpoint)
         adopt()
         with scratch(self._settings.scratch) as folder_of_run:
+            spark = {**worker_sockets(temporary_folder(folder_of_run)), **settings}
             # Before Kafka is queried: the JVM takes some seconds to start.
             jvm = Jvm(spark, jars, folder_of_run, self._observer.jvm_says)
             try:

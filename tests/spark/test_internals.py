@@ -13,6 +13,7 @@ import socket
 import struct
 import sys
 import time
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -59,6 +60,14 @@ def test_the_modules_that_spark_starts_are_where_they_were():
     for name in (workers.DAEMON, workers.WORKER, *workers.HELPERS):
         assert importlib.util.find_spec(name) is not None, name
     assert inspect.signature(workers.daemon_manager()).parameters == {}
+
+
+def test_the_name_of_a_workers_socket_is_as_long_as_we_think():
+    daemon = importlib.util.find_spec(workers.DAEMON)
+    assert daemon is not None
+    assert daemon.origin is not None
+    assert 'f".{uuid.uuid4()}.sock"' in Path(daemon.origin).read_text()
+    assert len(workers.SOCKET_NAME) == len(f".{uuid.uuid4()}.sock")
 
 
 def test_a_worker_prints_the_notes_of_an_error_behind_its_own_words():
@@ -135,11 +144,24 @@ def _session() -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.driver.extraClassPath": str(ours),
         **object_store.required(""),
+        workers.UNIX_SOCKETS: "true",
     }
     session = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+def protocols(blocks: Iterator[Any]) -> Iterator[Any]:
+    """Name the protocol of each socket of a worker, found by its number in the tables of the system."""
+    yield from ()  # a task of Spark's gives rows
+    names = {f"/proc/self/fd/{each}" for each in os.listdir("/proc/self/fd")}
+    links = {os.readlink(name) for name in names if os.path.exists(name) or os.path.islink(name)}
+    numbers = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    for block in blocks:
+        tables = {name: Path(f"/proc/self/net/{name}").read_text().split() for name in ("unix", "tcp", "tcp6")}
+        found = [name for name, words in tables.items() if numbers & set(words)]
+        yield pa.RecordBatch.from_pydict({"id": [",".join(found)] * block.num_rows})
 
 
 def unreachable(blocks: Iterator[Any]) -> Iterator[Any]:
@@ -198,6 +220,12 @@ def test_the_members_that_lead_into_the_jvm_do_so(spark: SparkSession):
     assert jvm.hadoop_configuration(spark).get("fs.defaultFS") == "file:///"
     assert "defaultFS" in dict(jvm.hadoop_configuration(spark).getPropsWithPrefix("fs."))
     assert list(jvm.active_executors(spark)) == ["driver"]
+
+
+@pytest.mark.e2e
+def test_a_worker_speaks_with_the_jvm_over_a_unix_socket(spark: SparkSession):
+    found = spark.range(0, 1, 1, 1).mapInArrow(protocols, "id string").collect()
+    assert [row["id"] for row in found] == ["unix"]
 
 
 @pytest.mark.e2e

@@ -94,7 +94,7 @@ class Jvm:
         """
         self._folder = scratch / "jvm"
         self._folder.mkdir(mode=0o700)
-        temporary = self._folder / "temporary"
+        temporary = temporary_folder(scratch)
         temporary.mkdir()
         self._on_line = on_line
         self._last: list[str] = []
@@ -180,6 +180,12 @@ class Jvm:
                 continue
             self._last = [*self._last[-4:], text]
             self._on_line(text)
+
+
+def temporary_folder(scratch: Path) -> Path:
+    """Return the folder for temporary files of a JVM that is started with this `scratch`. Its name is short,
+    since there are sockets in it."""
+    return scratch / "jvm" / "t"
 
 
 def spark_home() -> Path:

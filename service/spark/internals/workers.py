@@ -20,6 +20,13 @@ HELPERS = (
 )
 """The modules of the processes that plan a query's Python source."""
 
+UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+"""The setting that connects the JVM and its Python workers by Unix sockets, in the folder for temporary files of the
+JVM."""
+
+SOCKET_NAME = ".00000000-0000-0000-0000-000000000000.sock"
+"""The form of the name of such a socket."""
+
 GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 """The class of Spark that starts a JVM for a Python driver."""
 

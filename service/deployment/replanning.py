@@ -144,7 +144,7 @@ class Replanning:
         self._give_up(batch)
         # In this order: a replanned batch must not be as large as before.
         self._store.write(CUT, {"batch": batch.number, "rows": rows})
-        batch_log.plan_anew(self._files, batch.number)
+        batch_log.remove_plan(self._files, batch.number)
         if self._deployment.program.levels and self._clusters:  # the first task commits a marker in each batch
             remove_leftovers(self._files, batch.number)
         return Cut(batch.number, before, rows)

@@ -108,7 +108,7 @@ def failures(running: ServiceProcess) -> list[object]:
 def peak(pid: int) -> int:
     """The most memory that a process has held at a time, in MiB; 0 of one that is gone."""
     try:
-        told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     except OSError:
         return 0
-    return int(told[1]) >> 10 if told else 0
+    return int(found[1]) >> 10 if found else 0

@@ -103,7 +103,7 @@ def upserted(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
 
 def debezium(records: Sequence[Record]) -> list[dict[str, Any]]:
     """A debezium-json topic as the rows that are left. Fails where the changelog is not well formed: every row that is
-    taken back must be there, exactly as it was."""
+    retracted must be there, exactly as it was."""
     rows: dict[str, int] = {}
     for _, value in records:
         if value is None:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import latency, partitions, restart, sizing, sizing_report, state_cost
+from bench import fetched, latency, partitions, restart, sizing, sizing_report, state_cost
 from bench.cases import CASES, MORE, NEXMARK
 from bench.engines import COMPARED, ENGINES, SCALED, can_run
 from bench.measure import Run, measure
@@ -21,7 +21,7 @@ RESULTS = Path(__file__).with_name("results")
 BROKER = {"log.segment.bytes": "268435456", "num.io.threads": "4", "transaction.max.timeout.ms": "900000"}
 
 PARTS = ("rates", "latency", "state")
-ASKED_FOR = ("executors", "nexmark", "partitions", "restart", "sizing")
+ASKED_FOR = ("executors", "fetched", "nexmark", "partitions", "restart", "sizing")
 """Parts that run only where they are named."""
 
 SCALED_CASES = ["tumble-100k", "group-100k", "join"]
@@ -99,6 +99,8 @@ def _run(part: str, bootstrap: str, wanted: argparse.Namespace) -> None:
             _rates(bootstrap, wanted, [case.name for case in CASES], COMPARED, OF_FLINK, wanted.out)
         case "executors":
             _rates(bootstrap, wanted, SCALED_CASES, SCALED, OF_ONE_EXECUTOR, wanted.out / "executors")
+        case "fetched":
+            fetched.report(bootstrap, wanted.out)
         case "nexmark":
             engines = ("flink", "flink-row-by-row", "tailrace")
             runs = _rates(bootstrap, wanted, [case.name for case in NEXMARK], engines, OF_FLINK, wanted.out / "nexmark")

@@ -55,7 +55,7 @@ class Case:
     """Whether Flink can express it."""
 
     def names(self, rows: int) -> dict[str, str]:
-        """The generated topics of so many rows, by variable."""
+        """The generated topics of `rows`, by variable."""
         return {topic.variable: topic.name(rows) for topic in self.topics}
 
     def for_flink(self) -> Case:

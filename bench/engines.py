@@ -23,7 +23,7 @@ CORES = os.cpu_count() or 1
 @dataclass(frozen=True, slots=True)
 class Launch:
     """What to start, the variables that are added to this process's own, and a folder whose new entries are removed
-    after the run. `commits_last` says whether the engine tells of its last rows before it ends."""
+    after the run. `commits_last` says whether the engine commits its last rows before it ends."""
 
     command: list[str]
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Launch:
     def left_out(self, read: int, rows: int) -> str:
         """What to say of a run that ended without a complaint when it had committed `read` of `rows`; mostly nothing.
 
-        Tailrace ends so when it is asked to stop, too. Who does not tell of its last rows is believed.
+        Tailrace ends so when it is asked to stop, too. One that does not commit its last rows is believed.
         """
         return f"ended after {read:,} of {rows:,} rows" if self.commits_last and read < rows else ""
 
@@ -57,7 +57,7 @@ def flink(sql: Path, folder: Path, changed: Mapping[str, str] | None = None) -> 
 
 
 def flink_row_by_row(sql: Path, folder: Path, tasks: int | None = None) -> Launch:
-    """Flink SQL without mini-batches, as it is when nothing is set; with so many tasks a step, where that is said."""
+    """Flink SQL without mini-batches, as it is when nothing is set; with `tasks` a step if given."""
     numbers = {} if tasks is None else {"parallelism.default": f"{tasks}", "taskmanager.numberOfTaskSlots": f"{tasks}"}
     return flink(sql, folder, {"table.exec.mini-batch.enabled": "false", **numbers})
 
@@ -90,7 +90,7 @@ def tailrace_on_executors(number: int, sql: Path, folder: Path) -> Launch:
 
 
 def tailrace_in_tasks(tasks: int, sql: Path, folder: Path) -> Launch:
-    """Tailrace that is asked for so many tasks a level."""
+    """Tailrace with this number of tasks a level."""
     usual = tailrace(sql, folder)
     return Launch(usual.command, {**usual.variables, "TAILRACE_SPARK__PARTITIONS": str(tasks)})
 

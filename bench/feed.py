@@ -154,7 +154,7 @@ def _produce(bootstrap: str, name: str, values: Iterable[list[bytes]], partition
 
 
 def create_topics(bootstrap: str, names: list[str], partitions: int = PARTITIONS) -> None:
-    """Make the topics that are not there, each with so many partitions."""
+    """Make the topics that are not there, each with this number of partitions."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
     present = admin.list_topics(timeout=20).topics
     wanted = [NewTopic(name, num_partitions=partitions, replication_factor=1) for name in names if name not in present]

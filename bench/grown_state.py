@@ -79,11 +79,11 @@ class _Grown:
         """Those of the keys that are in `slots` added; where the manifest is then."""
         identity = self._operator.identity
         shard = json.loads(self._before.text)
-        told = json.loads(b64decode(shard["states"][identity]["manifest"]))
+        manifest_before = json.loads(b64decode(shard["states"][identity]["manifest"]))
         ((name, spec),) = self._operator.kernel.traces().items()
         places = dict(self._before.blocks)
-        store = BlockStore(lambda block: self._files.block(places[f"{identity}:{block}"]), told["next"])
-        contents = contents_of(told["traces"][name])
+        store = BlockStore(lambda block: self._files.block(places[f"{identity}:{block}"]), manifest_before["next"])
+        contents = contents_of(manifest_before["traces"][name])
         trace = Trace(spec, contents, store, self._operator.order)
         pattern = trace.load(contents.blocks()[0]).rows.slice(0, 1)
         chosen, hashes = _sorted_keys(trace, keys, slots)
@@ -100,7 +100,7 @@ class _Grown:
         contents.next_run += 1
         contents.live = None if contents.live is None else contents.live + len(chosen)
         self.bytes = sum(block.bytes for block in run)
-        manifest = manifest_of(store.next_id, told["notes"], {name: contents})
+        manifest = manifest_of(store.next_id, manifest_before["notes"], {name: contents})
         shard["states"][identity]["manifest"] = b64encode(manifest).decode()
         writer = self._writer()
         place = writer.add(pa.py_buffer(Manifest(json.dumps(shard).encode(), places).to_bytes()))

@@ -66,7 +66,7 @@ def over_topics(
     variables: Mapping[str, str] | None = None,
     launcher: Launcher | None = None,
 ) -> Iterator[tuple[Service, Consumer]]:
-    """The engine over a topic of so many partitions that is fed all the while, and a reader of what it writes."""
+    """The engine over a topic of `partitions` that is fed throughout, and a reader of what it writes."""
     name = f"latency-{engine}-{rate}-{uuid.uuid4().hex[:8]}"
     source, output = f"{name}-in", f"{name}-out"
     create_topics(bootstrap, [source], partitions)

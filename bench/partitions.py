@@ -39,7 +39,7 @@ BACKLOG = "group-1k"
 
 class Asked(NamedTuple):
     """Numbers of Kafka partitions, numbers of tasks of a level over few of them, and engines; a steady stream is looked
-    at for so many seconds, after others to warm up."""
+    at for `seconds`, after others to warm up."""
 
     partitions: Sequence[int]
     tasks: Sequence[int]

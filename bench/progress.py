@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 
 
 class Progress:
-    """Asks one broker about one consumer group, for as long as the object lives; of topics with up to so many
+    """Asks one broker about one consumer group, for as long as the object lives; of topics with up to `partitions`
     partitions."""
 
     def __init__(self, bootstrap: str, group: str = "bench-progress", partitions: int = PARTITIONS) -> None:

@@ -30,7 +30,7 @@ LOADED = 250_000
 """Rows of a batch while the keys are loaded."""
 
 BATCHES = {1_000: 60, 100: 60, 0: 5}
-"""Batches that come afterwards: how many of so many rows."""
+"""Batches that come afterwards: their number by their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class _Fed:
 
 
 def measure(workload: Workload, keys: int, batches: Mapping[int, int] = BATCHES) -> StateBytes:
-    """Load the keys, then run the `batches`: how many of so many rows."""
+    """Load the keys, then run the `batches`: their number by their rows."""
     fed = _Fed(workload, keys)
     for start in range(0, keys, LOADED):
         fed.load(range(start, min(start + LOADED, keys)))

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _case(width: int, kind: str) -> tuple[Decoder, pa.Table]:
-    """A decoder of so many columns, and a block of records for it."""
+    """A decoder of `width` columns, and a block of records for it."""
     names = [f"column_{i}" for i in range(width)]
     columns = tuple(TableColumn(name, TYPES[i % 4]) for i, name in enumerate(names))
     table = Table("t", columns, Connector("kafka", topics=("t",), value_format=Format("json", {})))

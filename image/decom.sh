@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs in an executor before Kubernetes stops it, where decommissioning is on: tells Spark, and waits until it has left.
+# Runs in an executor before Kubernetes stops it, where decommissioning is on: asks Spark to leave, and waits until it has left.
 set -euo pipefail
 
 for process in /proc/[0-9]*; do

@@ -197,7 +197,7 @@ TIME: tuple[Panel, ...] = (
     ),
     Graph(
         title="Idle partitions",
-        description="Partitions that have been silent for so long that they hold time back no more.",
+        description="Partitions that have been silent for so long that they no longer hold time back.",
         unit="short",
         lines=(Target("sum by (source) (tailrace_partition_idle{%Q})", "{{source}}"),),
         width=8,

@@ -34,6 +34,11 @@ class Step:
     late_count: int = 0
 
 
+def count_late(late: Mapping[int, pa.Table]) -> int:
+    """Return the number of late rows of all ports, where each is shown and has the weight 1."""
+    return sum(rows.num_rows for rows in late.values())
+
+
 def together(steps: Iterable[Step], empty: pa.Table) -> Step:
     """Combine consecutive steps of one operator into one; `empty` is a block of its changes without rows."""
     steps = list(steps)

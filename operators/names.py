@@ -69,7 +69,7 @@ RIGHT_CAME = "_right_came"
 """Whether a key of a pair join has its row, and that of either side (BOOLEAN)."""
 
 GONE = "_gone"
-"""Whether the row of a version is there no more from its time on (BOOLEAN)."""
+"""Whether the row of a version no longer exists from its time on (BOOLEAN)."""
 
 NUMBERS = "numbers"
 """The numbers of the arrivals of a value, the oldest first (BIGINT[])."""

@@ -17,7 +17,7 @@ from operators.hashing import Hashes, bucket_hash
 
 SLOT_BITS = 12
 SLOTS = 1 << SLOT_BITS
-"""So many ranges, at most as many tasks. Each bit more is one less to tell the keys of a slot apart."""
+"""The number of ranges, and the most tasks of a level. Each bit more is one less to tell the keys of a slot apart."""
 
 _SHIFT = np.uint64(64 - SLOT_BITS)
 _SLOT = np.uint64((SLOTS - 1) << (64 - SLOT_BITS))

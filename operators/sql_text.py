@@ -30,7 +30,7 @@ def named(text: str, name: str) -> str:
 
 
 def all_named(texts: Iterable[str], names: Iterable[str]) -> list[str]:
-    """Return the items that give each of `texts` its name; ValueError if they are not as many.
+    """Return the items that give each of `texts` its name. Raises ValueError if they are not as many.
 
     >>> all_named(["c1", "c0"], ["k0", "k1"])
     ['c1 AS k0', 'c0 AS k1']

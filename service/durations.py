@@ -9,7 +9,11 @@ _FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def milliseconds(text: str | int | float) -> int:
-    """Return the duration in milliseconds; ValueError says what is allowed."""
+    """Return the duration in milliseconds. Raises ValueError, with what is allowed.
+
+    >>> milliseconds("1.5 s")
+    1500
+    """
     match = _FORM.fullmatch(str(text))
     if match is None or match[2].lower() not in _UNITS:
         raise ValueError(f'"{text}" is no duration; write a number with ms, s, m, h or d, such as "30s"')

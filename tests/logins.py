@@ -40,7 +40,7 @@ def asks_for_password(mechanism: str) -> dict[str, str]:
 
 
 def users(mechanism: str, passwords: Mapping[str, str]) -> list[str]:
-    """What Kafka's storage tool is told, so that the broker knows these users from its start."""
+    """The arguments of Kafka's storage tool with which the broker knows these users from its start."""
     added = [f"{mechanism}=[name={name},password={password}]" for name, password in passwords.items()]
     return [word for each in added for word in ("--add-scram", each)]
 
@@ -63,7 +63,7 @@ def grant(admin: AdminClient, user: str, rights: Rights) -> None:
     ]
     for granted in admin.create_acls(bindings, request_timeout=120).values():
         granted.result(120)
-    # The controller has them; the broker hears of them a moment later, and answers for itself what it knows.
+    # The controller has them; the broker receives them a moment later, and answers for itself what it knows.
     theirs = AclBindingFilter(
         ResourceType.ANY,
         None,  # type: ignore[arg-type]  # any name, which the stubs do not know
@@ -75,5 +75,5 @@ def grant(admin: AdminClient, user: str, rights: Rights) -> None:
     )
     deadline = time.monotonic() + 120
     while not set(bindings) <= set(admin.describe_acls(theirs, request_timeout=120).result(120)):
-        assert time.monotonic() < deadline, "the broker has not heard of the rights"
+        assert time.monotonic() < deadline, "the broker has not received the rights"
         time.sleep(0.1)

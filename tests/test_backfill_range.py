@@ -73,8 +73,8 @@ def test_it_starts_at_the_place_that_is_given_and_not_behind_what_the_query_has_
         found = asked(tmp_path, monkeypatch, at, "another window", gone=gone)
         assert not found.refusals
         assert [json.loads(each) for each in found.starts.values()] == [{"orders": start}]
-        for told, note in zip(found.notes, notes, strict=True):
-            assert note in told
+        for shown, note in zip(found.notes, notes, strict=True):
+            assert note in shown
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_where_something_that_is_kept_feeds_what_is_new_it_reads_the_same_record
         assert any(re.search(reason, each) for each in found.refusals), found.refusals
 
 
-def test_a_topic_that_is_compacted_is_told_of_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_that_is_compacted_is_noted_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = asked(tmp_path / "a", monkeypatch, EARLIEST, "another window", compacted=True)
     assert "topic orders is compacted" in alone.notes[0]
     assert not alone.refusals

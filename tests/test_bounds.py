@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from service.deployment.bounds import agree_on_bounds, reached
 from service.kafka.errors import KafkaConfigError
 from service.plan.program import Program, Source
 from service.plan.table import Bounded, Connector, Table
+from tests.kept_files import KeptFiles
 
 FREE = Bounded()
 LATEST = Bounded(mode="latest-offset")
@@ -17,20 +16,7 @@ TO_100 = Bounded(mode="specific-offsets", offsets=((0, 100),))
 TO_200 = Bounded(mode="specific-offsets", offsets=((0, 200),))
 
 
-class Kept:
-    """The small files of a checkpoint, in memory."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, Any] = {}
-
-    def read(self, name: str) -> Any:
-        return self.files.get(name)
-
-    def write(self, name: str, value: Any) -> None:
-        self.files[name] = value
-
-
-def start(kept: Kept, bounded: Bounded, end: int = 100) -> dict[str, int]:
+def start(kept: KeptFiles, bounded: Bounded, end: int = 100) -> dict[str, int]:
     """Start the job of one table on a checkpoint, while its topic ends at `end`."""
     table = Table("t", (), Connector("kafka", topics=("a",), bounded=bounded))
     program = Program("q", (Source(0, table, (), None),), (), (), 0, "f")
@@ -38,23 +24,23 @@ def start(kept: Kept, bounded: Bounded, end: int = 100) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "message"),
     [
         (LATEST, FREE, "made with latest-offset, the table now has no bound"),
         (FREE, LATEST, "made with no bound, the table now has latest-offset"),
         (TO_100, TO_200, "made with specific-offsets 0:100, the table now has specific-offsets 0:200"),
     ],
 )
-def test_another_bound_than_the_checkpoint_was_made_with_is_refused(before: Bounded, after: Bounded, said: str):
-    kept = Kept()
+def test_another_bound_than_the_checkpoint_was_made_with_is_refused(before: Bounded, after: Bounded, message: str):
+    kept = KeptFiles()
     start(kept, before)
-    with pytest.raises(KafkaConfigError, match=said):
+    with pytest.raises(KafkaConfigError, match=message):
         start(kept, after)
 
 
 @pytest.mark.parametrize(("before", "after"), [(LATEST, FREE), (FREE, LATEST)])
 def test_a_checkpoint_that_knows_only_the_ends_refuses_as_well(before: Bounded, after: Bounded):
-    kept = Kept()
+    kept = KeptFiles()
     start(kept, before)
     del kept.files["bounds"]
     with pytest.raises(KafkaConfigError):
@@ -62,7 +48,7 @@ def test_a_checkpoint_that_knows_only_the_ends_refuses_as_well(before: Bounded, 
 
 
 def test_the_ends_are_those_of_the_first_start():
-    kept = Kept()
+    kept = KeptFiles()
     assert start(kept, LATEST, end=100) == start(kept, LATEST, end=500) == {"s0000/a/00000": 100}
 
 

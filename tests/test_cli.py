@@ -29,12 +29,12 @@ def test_check_lists_every_mistake_and_answers_two(tmp_path: Path, capsys: pytes
         "INSERT INTO s SELECT COUNT(*) FROM t GROUP BY c;\n"
     )
     assert main(["check", str(wrong)]) == 2
-    told = capsys.readouterr().err
-    assert 'wrong.sql:3:22: column "b" does not exist' in told
-    assert 'wrong.sql:4:47: column "c" does not exist' in told
+    printed = capsys.readouterr().err
+    assert 'wrong.sql:3:22: column "b" does not exist' in printed
+    assert 'wrong.sql:4:47: column "c" does not exist' in printed
 
 
-def test_check_tells_what_a_plan_may_not_do_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_check_reports_what_a_plan_may_not_do_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     wrong = tmp_path / "wrong.sql"
     wrong.write_text(
         "CREATE TABLE t (a BIGINT) WITH ('connector' = 'datagen');\n"
@@ -42,8 +42,8 @@ def test_check_tells_what_a_plan_may_not_do_with_its_place(tmp_path: Path, capsy
         "INSERT INTO s SELECT COUNT(*) FROM t GROUP BY a;\n"
     )
     assert main(["check", str(wrong)]) == 2
-    assert "wrong.sql:3:" in (told := capsys.readouterr().err)
-    assert 'table "s" takes new rows only, but the query updates its answer' in told
+    assert "wrong.sql:3:" in (printed := capsys.readouterr().err)
+    assert 'table "s" takes new rows only, but the query updates its answer' in printed
 
 
 def test_a_file_that_is_not_there_is_said_in_one_line(capsys: pytest.CaptureFixture[str]):
@@ -94,7 +94,7 @@ def test_run_lists_its_settings(capsys: pytest.CaptureFixture[str]):
     assert "TAILRACE_CHECKPOINT=" in capsys.readouterr().out
 
 
-def test_a_file_that_is_no_utf8_is_told_with_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_file_that_is_no_utf8_is_reported_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     wrong = tmp_path / "wrong.sql"
     wrong.write_bytes("SET 'pipeline.name' = 'x';\n-- caf\u00e9\n".encode("latin-1"))
     for command in ("check", "explain"):

@@ -39,9 +39,9 @@ def test_tokens_are_asked_for_where_the_settings_say():
         }
     ).kafka
     address = address_of({}, kafka)
-    said = {name.removeprefix("sasl.oauthbearer."): value for name, value in address.librdkafka.items()}
-    assert said["token.endpoint.url"] == "https://login/token"
-    assert (said["client.id"], said["client.secret"], said["scope"]) == ("ann", 'pass"word', "kafka")
+    properties = {name.removeprefix("sasl.oauthbearer."): value for name, value in address.librdkafka.items()}
+    assert properties["token.endpoint.url"] == "https://login/token"
+    assert (properties["client.id"], properties["client.secret"], properties["scope"]) == ("ann", 'pass"word', "kafka")
     assert address.java["sasl.oauthbearer.token.endpoint.url"] == "https://login/token"
     assert 'clientId="ann" clientSecret="pass\\"word" scope="kafka";' in address.java["sasl.jaas.config"]
 

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from service.deployment.kafka_identity import KafkaIdentity, agree_on_kafka
 from service.kafka.errors import KafkaConfigError
+from tests.kept_files import KeptFiles
 
 NOW = KafkaIdentity({"table a": "c1", "table b (written)": "c2"}, {"c1/in": "i1", "c2/out": "i2"}, "markers")
 
 
-class Kept:
-    """The small files of a checkpoint, in memory."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, Any] = {}
-
-    def read(self, name: str) -> Any:
-        return self.files.get(name)
-
-    def write(self, name: str, value: Any) -> None:
-        self.files[name] = value
-
-
-def made() -> Kept:
-    kept = Kept()
+def made() -> KeptFiles:
+    kept = KeptFiles()
     agree_on_kafka(kept, NOW)
     return kept
 
@@ -40,7 +27,7 @@ def test_what_is_as_it_was_is_taken():
 
 
 @pytest.mark.parametrize(
-    ("now", "said"),
+    ("now", "message"),
     [
         (replace(NOW, markers="other"), "the marker topic of a checkpoint cannot be another one"),
         (replace(NOW, clusters={**NOW.clusters, "table a": "c9"}), "table a is on another Kafka cluster than before"),
@@ -48,16 +35,16 @@ def test_what_is_as_it_was_is_taken():
         (replace(NOW, topics={**NOW.topics, "c2/out": "i9"}), "the topic out was deleted and recreated"),
     ],
 )
-def test_what_is_another_one_is_refused_and_nothing_is_written(now: KafkaIdentity, said: str):
+def test_what_is_another_one_is_refused_and_nothing_is_written(now: KafkaIdentity, message: str):
     kept = made()
     before = dict(kept.files)
-    with pytest.raises(KafkaConfigError, match=said):
+    with pytest.raises(KafkaConfigError, match=message):
         agree_on_kafka(kept, now)
     assert kept.files == before
 
 
-def test_ids_that_brokers_did_not_tell_before_are_learnt():
-    kept = Kept()
+def test_ids_that_brokers_did_not_report_before_are_learnt():
+    kept = KeptFiles()
     agree_on_kafka(kept, replace(NOW, topics={}))
     agree_on_kafka(kept, NOW)
     with pytest.raises(KafkaConfigError):

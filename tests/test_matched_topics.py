@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -17,21 +16,9 @@ from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
 from service.settings import Topics
 from service.sql.pipeline import read
+from tests.kept_files import KeptFiles
 
 A, B = (Address(librdkafka={"bootstrap.servers": name}, java={}) for name in ("a", "b"))
-
-
-@dataclass
-class Kept:
-    """The small files of a checkpoint, in memory."""
-
-    files: dict[str, Any] = field(default_factory=dict)
-
-    def read(self, name: str) -> Any:
-        return self.files.get(name)
-
-    def write(self, name: str, value: Any) -> None:
-        self.files[name] = value
 
 
 def program(pattern: str, sink: str = "out", more: str = "") -> Program:
@@ -117,7 +104,7 @@ def test_a_checkpoint_goes_on_with_its_topics_and_those_that_are_new(
 ):
     asked = program("[w-z]", more=BOUNDED if bounded else "")
     source = asked.sources[0].id
-    kept = Kept({"topics": {str(source): before.split()}} if before else {})
+    kept = KeptFiles({"topics": {str(source): before.split()}} if before else {})
     ends = frozenset({source} if bounded else ())
     for first in (True, False):
         resolved = with_topics(asked, now)
@@ -130,7 +117,7 @@ def test_a_checkpoint_goes_on_with_its_topics_and_those_that_are_new(
 @pytest.mark.parametrize("done", [True, False])
 def test_a_topic_that_is_gone_stops_the_start(done: bool):
     asked = program("[w-z]")
-    kept = Kept({"topics": {str(asked.sources[0].id): ["x", "y"]}})
+    kept = KeptFiles({"topics": {str(asked.sources[0].id): ["x", "y"]}})
     with pytest.raises(KafkaConfigError) as raised:
         agree_on_topics(kept, with_topics(asked, "y z"), frozenset(), planned=True, done=done)
     assert str(raised.value) == (

@@ -63,7 +63,7 @@ def test_more_than_cores_are_none(master: str, wanted: int, expected: int):
         ({"spark.dynamicAllocation.enabled": "true"}, 32),
     ],
 )
-def test_executors_are_those_that_spark_is_told_of(conf: dict[str, str], expected: int):
+def test_executors_are_those_that_spark_is_given(conf: dict[str, str], expected: int):
     assert tasks_of(spark(master=KUBERNETES, executor=TWO, partitions=32, conf=conf)) == expected
 
 

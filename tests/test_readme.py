@@ -17,10 +17,10 @@ from tests.docs.pages import README, table_rows, text_of
 DATA: dict[str, Any] = tomllib.loads((Path(__file__).parent / "docs" / "constructs.toml").read_text(encoding="utf-8"))
 ROWS = dict(table_rows(text_of(README), "## SQL"))
 PLANNED = [
-    (statement, said)
+    (statement, message)
     for row in DATA["row"]
     if ROWS.get(row["construct"]) == "planned"
-    for statement, said in zip(row["statements"], row["says"], strict=True)
+    for statement, message in zip(row["statements"], row["says"], strict=True)
 ]
 ACCEPTED = [statement for row in DATA["row"] if "says" not in row for statement in row["statements"]]
 
@@ -60,16 +60,16 @@ def test_what_works_is_accepted_and_planned_to_the_end(statement: str, written, 
     assert main(["explain", path]) == 0
 
 
-@pytest.mark.parametrize(("statement", "said"), PLANNED)
+@pytest.mark.parametrize(("statement", "message"), PLANNED)
 def test_what_is_planned_is_refused_with_its_place(
-    statement: str, said: str, written, capsys: pytest.CaptureFixture[str]
+    statement: str, message: str, written, capsys: pytest.CaptureFixture[str]
 ):
     path = written(statement)
     assert main(["check", path]) == 2
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     line = DATA["tables"].strip().count("\n") + 2
-    assert re.match(rf"pipeline\.sql:{line}:\d+: {re.escape(said)}", told), told
-    assert len(told.split("pipeline.sql:")) == 2, told
+    assert re.match(rf"pipeline\.sql:{line}:\d+: {re.escape(message)}", printed), printed
+    assert len(printed.split("pipeline.sql:")) == 2, printed
 
 
 def test_every_connector_and_format_stands_in_its_table():

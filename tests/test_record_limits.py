@@ -1,4 +1,4 @@
-"""What a record may have is asked of Kafka at each start, and is no more than before while a batch is under way."""
+"""What a record may have is asked of Kafka at each start, and is no larger than before while a batch is under way."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_the_producer_and_the_topic_say_what_fits(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(
         record_limits, "Cluster", lambda kafka: SimpleNamespace(largest_record=lambda topic: limits[topic])
     )
-    told = {"message.max.bytes": "3000000", "compression.type": "none"}
-    assert limits_now(deployment({}, told)) == {
+    properties = {"message.max.bytes": "3000000", "compression.type": "none"}
+    assert limits_now(deployment({}, properties)) == {
         "0/a": RecordLimit("a", 1_000_000, 5_000, "lz4"),
         "1/b": RecordLimit("b", 3_000_000, None, None),
         "0/dead": RecordLimit("dead", 1_000_000, 9_000, "lz4"),
@@ -64,7 +64,7 @@ def test_until_a_batch_that_had_begun_is_done_no_more_fits_than_before(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("told", "rooms", "side", "batch"),
+    ("properties", "rooms", "side", "batch"),
     [
         ({}, {"0/a": WIDE}, None, None),
         ({}, {"0/a": WIDE, "0/b": NARROW}, None, str(100_000 - OVERHEAD)),
@@ -75,10 +75,10 @@ def test_until_a_batch_that_had_begun_is_done_no_more_fits_than_before(tmp_path:
     ],
 )
 def test_batches_are_no_larger_than_each_topic_takes(
-    told: dict[str, str], rooms: dict[str, RecordLimit], side: int | None, batch: str | None
+    properties: dict[str, str], rooms: dict[str, RecordLimit], side: int | None, batch: str | None
 ) -> None:
     settings = WriterSettings(
-        query="q", checkpoint_id="c", kafka=told, marker_topic="m", socket_folder="", parent_pid=1
+        query="q", checkpoint_id="c", kafka=properties, marker_topic="m", socket_folder="", parent_pid=1
     )
     assert with_small_batches(settings, 0, rooms, side).kafka.get("batch.size") == batch
 
@@ -98,10 +98,10 @@ class Process:
         wanted = self._refusals.applied(self._store, self._now)
         self.rooms = agree_on_rooms(self._store, wanted, begun=begun)
 
-    def refused(self, **told: tuple[int, int]) -> Mapping[str, int]:
+    def refused(self, **topics: tuple[int, int]) -> Mapping[str, int]:
         """What is learned where topics have refused that, for the next try."""
         numbers = {"a": 0, "b": 1, "dead": 0, "tailrace.markers": 0}
-        learned = self._refusals.learn(deployment(), self.rooms, {f"{numbers[t]}/{t}": r for t, r in told.items()})
+        learned = self._refusals.learn(deployment(), self.rooms, {f"{numbers[t]}/{t}": r for t, r in topics.items()})
         self.start()
         return learned
 

@@ -32,7 +32,7 @@ def test_a_clock_is_right_that_is_near_what_was_noted_or_behind_what_producers_w
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "topics", "ahead", "said"),
+    ("checkpoint", "topics", "ahead", "message"),
     [
         (NOW - YEAR, None, YEAR, "365 days ahead of everything that the checkpoint and the topics know"),
         (NOW - YEAR, NOW - YEAR - HOUR, YEAR, "the newest of 2025-03-01 12:00 UTC"),
@@ -41,10 +41,10 @@ def test_a_clock_is_right_that_is_near_what_was_noted_or_behind_what_producers_w
         (NOW + 3 * HOUR, NOW, -3 * HOUR, "3 hours behind the last batch"),
     ],
 )
-def test_a_clock_is_in_doubt_that_nothing_confirms(checkpoint: float, topics: float | None, ahead: float, said: str):
+def test_a_clock_is_in_doubt_that_nothing_confirms(checkpoint: float, topics: float | None, ahead: float, message: str):
     clock = compared(NOW, checkpoint, topics)
     assert clock.ahead == ahead
-    assert said in clock.doubt
+    assert message in clock.doubt
     assert "correct the clock" in clock.hint
 
 

@@ -1,4 +1,4 @@
-"""Options that a job would be refused for are told by `check`, with their place."""
+"""Options that a job would be refused for are reported by `check`, with their place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KAFKA = "'connector' = 'kafka', 'topic' = 't', 'format' = 'json'"
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "expected"),
     [
         ("'fields.a.kind' = 'zzz'", "'fields.a.kind' = 'zzz'; it can be random or sequence"),
         ("'fields.nosuch.min' = '1'", "'fields.nosuch.min' names no column; the columns are a"),
@@ -26,12 +26,12 @@ KAFKA = "'connector' = 'kafka', 'topic' = 't', 'format' = 'json'"
     ],
 )
 def test_check_says_which_rows_cannot_be_made(
-    option: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    option: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert check(f"CREATE TABLE t (a INT) WITH ('connector' = 'datagen',\n  {option});", tmp_path) == 2
-    said = capsys.readouterr().err
-    assert told in said
-    assert said.startswith("p.sql:2:"), "the place of the option"
+    printed = capsys.readouterr().err
+    assert expected in printed
+    assert printed.startswith("p.sql:2:"), "the place of the option"
 
 
 @pytest.mark.parametrize("length", ["-1", "1000001"])
@@ -60,7 +60,7 @@ def test_a_property_that_no_client_knows_is_noted_and_refuses_nothing(
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "expected"),
     [
         ("'properties.security.protocol' = 'FOO'", '2:3: security.protocol "FOO" is not known'),
         ("'properties.ssl.truststore.location' = '/x.jks'", '2:3: "ssl.truststore.location" has no effect'),
@@ -84,10 +84,10 @@ def test_a_property_that_no_client_knows_is_noted_and_refuses_nothing(
     ],
 )
 def test_check_says_which_security_no_client_here_has(
-    option: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    option: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert check(f"CREATE TABLE t (a INT) WITH ({KAFKA},\n  {option});", tmp_path) == 2
-    assert told in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 def test_options_of_a_hint_are_checked_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

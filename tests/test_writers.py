@@ -51,7 +51,7 @@ def test_kafka_is_not_asked_where_all_is_written_in_one_way():
     assert writers_of({0: A, 1: address("a:9092")}, A, never).addresses == (A,)
 
 
-def test_what_a_reader_is_told_and_how_things_are_sent_makes_no_writer_of_its_own():
+def test_options_of_reading_and_of_sending_make_no_writer_of_their_own():
     reading = Address(librdkafka=A.librdkafka, java={"max.poll.records": "5"})
     large = address("a:9092", **{"message.max.bytes": "5000000", "compression.type": "zstd"})
     larger = address("a:9092", **{"message.max.bytes": "20000000", "compression.type": "gzip", "client.id": "me"})

@@ -21,7 +21,7 @@ NAMES = tuple(f"q{number}" for number in range(24) if number not in (6, 10, 14))
 
 EVENTS = 1_000
 BIDS = 8
-"""One bid of so many is taken, so that there are persons and auctions enough."""
+"""One bid in this many is taken, so that there are persons and auctions enough."""
 
 UPSERTED = {"q9": [0]}
 """The columns by which Flink's answer replaces rows."""

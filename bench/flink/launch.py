@@ -34,8 +34,8 @@ def run_java(program: str, *arguments: str) -> None:
 def _compiled(jars: str) -> Path:
     """The folder of the compiled programs; the connectors among them are declared beside them, to be found."""
     sources = sorted(HERE.glob("*.java"))
-    said = [*(source.read_bytes() for source in sources), *(name.encode() for name in CONNECTORS)]
-    digest = hashlib.sha256(b"".join(said)).hexdigest()[:12]
+    inputs = [*(source.read_bytes() for source in sources), *(name.encode() for name in CONNECTORS)]
+    digest = hashlib.sha256(b"".join(inputs)).hexdigest()[:12]
     folder = cache_folder() / "flink" / "classes" / digest
     if not (folder / FACTORY).is_file():
         compiler = [find_java(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", str(folder)]

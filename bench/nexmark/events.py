@@ -29,7 +29,7 @@ ACTIVE = 1000
 LEAD = 10
 """Ids that are named before their event has come."""
 HOT = 100
-"""One id of so many is hot at a time."""
+"""One id in this many is hot at a time."""
 HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
 CHANNELS = 10_000
 
@@ -200,7 +200,7 @@ def _extra(random: np.random.Generator, kinds: Numbers) -> pa.Array:
 
 
 def _texts(random: np.random.Generator, lengths: Numbers) -> pa.Array:
-    """Random letters, so many for each."""
+    """Texts of random letters, of these lengths."""
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     letters = random.integers(ord("a"), ord("z") + 1, int(ends[-1]), dtype=np.uint8)
     return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(ends), pa.py_buffer(letters))

@@ -1,7 +1,7 @@
 """The values of a group in the order in which their rows arrived, behind FIRST_VALUE and LAST_VALUE of retracting rows.
 
 Each row that comes has a number in its group. A value keeps the numbers of its rows, the oldest first; a row that is
-taken back takes the oldest number of its value with it, as in Flink. So the answer follows from the order of the
+retracted takes the oldest number of its value with it, as in Flink. So the answer follows from the order of the
 changes alone, not from how they were cut into batches.
 """
 
@@ -38,7 +38,7 @@ def fold_arrivals(
     now: int,
     sql: Sql,
 ) -> Moved:
-    """Fold the rows of set `at` into its table, and tell which first and last values came and left.
+    """Fold the rows of set `at` into its table, and find which first and last values came and left.
 
     `tables` are that of the groups and that of the set; the other parameters are those of `fold_values`.
     """

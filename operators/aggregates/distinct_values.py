@@ -47,7 +47,7 @@ def fold_values(
     now: int,
     sql: Sql,
 ) -> Moved:
-    """Fold the value partials of a `group` of sets into its `table`, and tell what that changes for each key."""
+    """Fold the value partials of a `group` of sets into its `table`, and find what that changes for each key."""
     place = layout.places[group[0]]
     times = [layout.places[at].times for at in group]
     by = [*keys, VALUE]
@@ -139,15 +139,15 @@ def rescanned(
                 found = inner(select([*keys, VALUE, named(times, TIMES)], "found", where=f"{times} > 0"))
             for extreme in values.extremes:
                 flag = rescan_column(extreme.name)
-                kept = _read_anew(keys, state, table, kept, flag, {extreme.name: extreme.text}, found, sql)
+                kept = _reread(keys, state, table, kept, flag, {extreme.name: extreme.text}, found, sql)
             if values.lists:
                 again_each = {each.name: each.text for each in values.lists}
                 ranked = values.ranked(keys, found)
-                kept = _read_anew(keys, state, table, kept, changed_column(at), again_each, ranked, sql)
+                kept = _reread(keys, state, table, kept, changed_column(at), again_each, ranked, sql)
     return kept
 
 
-def _read_anew(
+def _reread(
     keys: Sequence[str],
     state: State,
     table: KeyedTable,

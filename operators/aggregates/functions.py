@@ -2,7 +2,7 @@
 
 `AGGREGATES` maps a name to its function. A function keeps one or more *accumulators*, small sets of columns that can be
 computed from some rows and put together with those of other rows; equal accumulators of several aggregates are kept
-once. What cannot be accumulated (DISTINCT, percentiles, and MIN, MAX, lists and bits where rows are taken back) is
+once. What cannot be accumulated (DISTINCT, percentiles, and MIN, MAX, lists and bits where rows are retracted) is
 computed from the multiset of its values, which `layout` arranges.
 """
 
@@ -336,5 +336,5 @@ def refusal(function: str, *, append: bool, merged: bool = False) -> str | None:
     if function not in AGGREGATES:
         return f"{function} is not computed"
     if function in ENDS and merged and not append:
-        return f"{function} has no totals that could be merged in any order where rows may be taken back"
+        return f"{function} has no totals that could be merged in any order where rows may be retracted"
     return None

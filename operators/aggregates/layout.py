@@ -56,7 +56,7 @@ class AccumulatorLayout:
     """The accumulators of `aggregates` over rows of `input`, a block that only inserts (`append`) or not.
 
     Values are kept in the order of arrival only where groups are (not `windowed`), or where `number` is a column that
-    numbers the rows; ValueError for an aggregate that is not computed.
+    numbers the rows. Raises ValueError for an aggregate that is not computed.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 Law: a moment is a STRUCT of two DOUBLEs, a sum `high` and what rounding has lost of it, `low`. A sum of squares is far
 larger than the variance, and a single DOUBLE would lose the digits that count; two hold about 106 bits, and a value
-that is taken back leaves nothing of itself. Squares are not rounded either: a product of two DOUBLEs is its rounded
+that is retracted leaves nothing of itself. Squares are not rounded either: a product of two DOUBLEs is its rounded
 value and its error, which is a DOUBLE too (Dekker).
 """
 
@@ -129,7 +129,7 @@ def _total(terms: str, lost: str = "0") -> str:
 
 
 def _of_changes(argument: Argument) -> tuple[str, str]:
-    """From all rows to their last digit: what is taken back later may be far larger than what then remains."""
+    """From all rows to their last digit: what is retracted later may be far larger than what then remains."""
     x, w, tame = _double(argument.text), _double(WEIGHT), argument.where(tamed(argument.text))
     square = f"({x} * {x})"
     lost = f"{_error(square, w)} + {_error(x, x)} * {w}"

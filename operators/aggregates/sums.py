@@ -16,7 +16,7 @@ _LIMB = 10**19
 _WHOLE = pa.decimal128(38, 0)
 
 _SAFE_DIGITS = 28
-"""So many digits leave room in 38 for the sum of ten billion rows."""
+"""This many digits leave room in 38 for the sum of ten billion rows."""
 
 
 def counted(argument: Argument, *conditions: str) -> Accumulator:
@@ -96,7 +96,7 @@ def _wide_total(argument: Argument) -> Accumulator:
 
 
 _NOT_FINITE = ("isnan({0})", "{0} = CAST('Infinity' AS DOUBLE)", "{0} = CAST('-Infinity' AS DOUBLE)")
-"""The conditions of values that no sum can be taken back from: those of each kind are counted instead."""
+"""The conditions of values that cannot be subtracted from a sum: those of each kind are counted instead."""
 
 
 def _floating_total(argument: Argument) -> tuple[Accumulator, ...]:

@@ -16,17 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Mask, Positions, Times, distinct
-from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, no_changes, positional
+from operators.columns import as_changes, no_changes
 from operators.fingerprint import DUCKDB_TEXT
 from operators.hashing import Hashes
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, Pairs, condition, taken
-from operators.joins.shown import joined_types
 from operators.joins.side import Side, Touched, TouchedRows, matches_of
+from operators.joins.two_inputs import JoinDefaults
 from operators.joins.undecided import UndecidedPairs
-from operators.kernel import Step, in_steps, together
+from operators.kernel import Step, count_late, in_steps
 from operators.lateness import has_passed, out_of_reach
 from operators.names import WEIGHT, column, columns
 from operators.sql import Sql
@@ -38,8 +37,9 @@ from operators.windows.event_time import milliseconds, running_clock, timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalJoinOperator(KernelDefaults):
-    """Pairs with `lower` <= left time - right time <= `upper`, in ms, both inclusive; append-only on all sides.
+class IntervalJoinOperator(JoinDefaults):
+    """Joins the pairs with `lower` <= left time - right time <= `upper`, in ms, both inclusive. Both inputs
+    and the output only insert.
 
     Keys, `null_safe`, `residual`, ports and output as in `RegularJoin`. `processing` says that the times are
     PROCTIME(). A row behind the watermark still joins what is kept; one whose last partner has passed and that finds
@@ -59,16 +59,9 @@ class IntervalJoinOperator(KernelDefaults):
     residual: str | None = field(default=None, metadata=DUCKDB_TEXT)
     processing: bool = False
 
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.left, self.right)
-
-    @property
-    def output(self) -> pa.Schema:
-        return positional(joined_types(self.kind, self.left, self.right))
-
     def output_watermark(self, watermark: int) -> int:
-        """Held back by the larger bound: a row may still be joined that much after its time has passed."""
+        """Hold the watermark back by the larger bound: a row may still be joined that much after its time has
+        passed."""
         return watermark - max(self.upper, -self.lower, 0)
 
     def traces(self) -> Mapping[str, TraceSpec]:
@@ -97,9 +90,6 @@ class IntervalJoinOperator(KernelDefaults):
     def _reach(self) -> tuple[int, int]:
         """How long after its time a left and a right row can meet a new partner."""
         return -self.lower, self.upper
-
-    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
 
     def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         clock = running_clock(state, clock, self.processing)
@@ -139,8 +129,7 @@ class IntervalJoinOperator(KernelDefaults):
                 tables.append(self._expired(state, side, clock.watermark, sql))
         self._forget(state, clock.watermark)
         changes = pa.concat_tables([no_changes(self.output), *tables])
-        count = sum(rows.num_rows for rows in late.values())
-        yield Step(changes=changes, late=late, late_count=count, dead=undecided.dead())
+        yield Step(changes=changes, late=late, late_count=count_late(late), dead=undecided.dead())
 
     def _near(self) -> str:
         width = len(self.left)

@@ -1,6 +1,6 @@
 """A lookup join: each row meets the rows that a table outside has for its key when the row comes.
 
-Law: what a row has met is what it is taken back with. The kernel never asks the table: whoever runs it asks for the
+Law: what a row has met is what it is retracted with. The kernel never asks the table: whoever runs it asks for the
 keys of `asked`, and hands in what was found. Where left only inserts, nothing is kept. Where it may take rows back,
 each left row is kept beside what it has met, and with how many of it there are: equal rows that are there at the same
 time share one answer.
@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.arrays import Mask, Numbers
-from operators.base import KernelDefaults
 from operators.changes import net
 from operators.columns import as_changes, no_changes, numbered, positional
 from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import condition, match, match_in_pieces, taken
-from operators.joins.shown import beside_nulls, joined_types
+from operators.joins.shown import beside_nulls
+from operators.joins.two_inputs import JoinDefaults
 from operators.joins.undecided import UndecidedPairs
-from operators.kernel import Step, together
+from operators.kernel import Step
 from operators.names import AT, COUNT, MATCHES, REASON, WEIGHT, columns
 from operators.sql import Sql
 from operators.sql_text import all_named, comma, every, named, select
@@ -36,7 +36,7 @@ from operators.time import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookupJoinOperator(KernelDefaults):
+class LookupJoinOperator(JoinDefaults):
     """Rows of `left` with the rows of a table outside, INNER or LEFT, whose keys are equal and for which `residual`, a
     DuckDB text over the columns of left, then right, is true.
 
@@ -44,7 +44,7 @@ class LookupJoinOperator(KernelDefaults):
     of `right`, and REASON. A left row that meets a row which cannot be read is dead.
 
     `append` says that left only inserts. If it does not, what a row has met is forgotten when it has not been written
-    for `ttl` ms of processing time (0 = never), and a row that is taken back after that is an unmatched retraction.
+    for `ttl` ms of processing time (0 = never), and a row that is retracted after that is an unmatched retraction.
     """
 
     left: pa.Schema
@@ -59,10 +59,6 @@ class LookupJoinOperator(KernelDefaults):
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
         return (self.left,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return positional(joined_types(self.kind, self.left, self.right))
 
     @property
     def found(self) -> pa.Schema:
@@ -90,9 +86,6 @@ class LookupJoinOperator(KernelDefaults):
             return keys.empty_table()
         return sql(statement, {"changes": changes}).cast(keys)
 
-    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
-
     def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         changes, found = inputs
         if not self.append:
@@ -106,7 +99,7 @@ class LookupJoinOperator(KernelDefaults):
         yield Step(changes=self._padded(unmatchable) if self.kind is JoinKind.LEFT else no_changes(self.output))
 
     def _added(self, rows: pa.Table, found: pa.Table, clock: Clock, sql: Sql) -> Iterator[Step]:
-        """The answers to rows of which none is ever taken back."""
+        """The answers to rows of which none is ever retracted."""
         rows, dead = self._readable(rows, found, clock.now, sql)
         if dead is not None:
             yield Step(changes=no_changes(self.output), dead={0: dead})
@@ -197,7 +190,7 @@ class LookupJoinOperator(KernelDefaults):
         self, rows: pa.Table, new: Mask, found: pa.Table, clock: Clock, sql: Sql
     ) -> tuple[_Met, dict[int, pa.Table]]:
         """What those rows that are `new` meet; a row that meets nothing is kept as such, or would be unknown when it
-        is taken back."""
+        is retracted."""
         chosen, dead = self._readable(numbered(rows).filter(pa.array(new)), found, clock.now, sql)
         at = chosen.column(AT).to_numpy()
         undecided = UndecidedPairs(self.kind, {} if dead is None else {0: dead})

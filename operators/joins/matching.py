@@ -44,7 +44,11 @@ class Pairs(NamedTuple):
 
 
 def condition(left: Sequence[int], right: Sequence[int], null_safe: Sequence[bool], width: int) -> str:
-    """Return the text that the keys are equal, over the columns of left, then right (the first `width` are left's)."""
+    """Return the text that the keys are equal, over the columns of left, then right (the first `width` are left's).
+
+    >>> condition(left=[0], right=[1], null_safe=[False], width=2)  # the second column of the right input is c3
+    'c0 = c3'
+    """
     equal = [
         f"{column(lk)} {'IS NOT DISTINCT FROM' if safe else '='} {column(width + rk)}"
         for lk, rk, safe in zip(left, right, null_safe, strict=True)

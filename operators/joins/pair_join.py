@@ -30,7 +30,8 @@ _SIDES = ("lefts", "rights")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairJoinOperator(KernelDefaults):
-    """Port 0 is left, port 1 is right; neither input takes rows back. NULL is equal to NULL in a key.
+    """Pairs the rows of two inputs, neither of which takes rows back. Port 0 is left, port 1 is right. NULL is equal
+    to NULL in a key.
 
     The output has left's columns, then right's. Raises ValueError for keys of different length, or for none.
     """

@@ -18,15 +18,14 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Numbers
-from operators.base import KernelDefaults
-from operators.columns import as_changes, no_changes, positional
+from operators.columns import as_changes, no_changes
 from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, taken
-from operators.joins.shown import joined_types
 from operators.joins.side import Side, Touched, TouchedRows, matches_of
+from operators.joins.two_inputs import JoinDefaults
 from operators.joins.undecided import UndecidedPairs
-from operators.kernel import Step, in_steps, together
+from operators.kernel import Step, in_steps
 from operators.names import WEIGHT
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
@@ -38,7 +37,7 @@ _SHOWN = {JoinKind.SEMI: (True,), JoinKind.MARK: (True, False)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegularJoin(KernelDefaults):
+class RegularJoin(JoinDefaults):
     """Rows of `left` with the rows of `right` whose keys are equal and for which `residual` is true.
 
     `null_safe[i]` makes NULL equal to NULL on key i. `residual` is DuckDB text over the columns of left, then right.
@@ -46,6 +45,15 @@ class RegularJoin(KernelDefaults):
     time are forgotten (0 = never), a side each; that the number of its matches changes counts as a write. Port 0 is
     left, port 1 is right. The output has left's columns, then right's; of a semi or anti join left's only, of a mark
     join left's and a BOOLEAN. `doubts` says that `residual` may fail, and that rows without a match are shown.
+
+    >>> from tests.operators.properties import Batch, Change, Run
+    >>> numbers = pa.schema([("c0", pa.int64())])
+    >>> run = Run([RegularJoin(
+    ...     left=numbers, right=numbers, kind=JoinKind.LEFT, left_keys=(0,), right_keys=(0,), null_safe=(False,))])
+    >>> for port in (0, 1):  # a row of the left input, then its match
+    ...     changes = run(Batch([Change((7,), port=port)]))
+    >>> run.log  # rows and their weights
+    [((7, None), 1), ((7, None), -1), ((7, 7), 1)]
     """
 
     left: pa.Schema
@@ -69,14 +77,6 @@ class RegularJoin(KernelDefaults):
         """2 where right rows are counted by key, which were kept whole. 3 where degrees count pairs whose condition
         cannot be computed: in version 1 such pairs matched nothing, in version 2 there were more of them."""
         return 3 if self.doubts else 2 if self._asks_keys else 1
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.left, self.right)
-
-    @property
-    def output(self) -> pa.Schema:
-        return positional(joined_types(self.kind, self.left, self.right))
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return specs_of(*(side.table for side in self._sides()))
@@ -124,9 +124,6 @@ class RegularJoin(KernelDefaults):
         )
         return left, right
 
-    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
-
     def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         left, right = sides = self._sides()
         for side in sides:
@@ -140,7 +137,7 @@ class RegularJoin(KernelDefaults):
             side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True)
         )
         left_matching, right_matching = (
-            left.matching(state, right.hashes(state, self._telling(right_changed)), left_changed),
+            left.matching(state, right.hashes(state, self._affecting_left(right_changed)), left_changed),
             right.matching(state, left.hashes(state, left_changed.rows), right_changed),
         )
         touched = (
@@ -170,8 +167,9 @@ class RegularJoin(KernelDefaults):
             return rows
         return rows.set_column(0, rows.schema.field(0), pa.nulls(rows.num_rows, rows.schema.field(0).type))
 
-    def _telling(self, right: Touched) -> pa.Table:
-        """The changed right rows of which left rows have to hear. Under a TTL those hear of all, as that keeps them."""
+    def _affecting_left(self, right: Touched) -> pa.Table:
+        """The changed right rows that may change what left rows show; under a TTL all of them, since each keeps left
+        rows alive."""
         if not self._asks_keys or self.ttl[0]:
             return right.rows
         return right.rows.filter(pa.array((right.old > 0) != (right.new > 0)))
@@ -256,5 +254,5 @@ def _times(left: Numbers, right: Numbers, pairs: Pairs) -> Numbers:
 
 
 def _first_weight(table: pa.Table) -> int:
-    """What is taken back goes first."""
+    """What is retracted goes first."""
     return int(table.column(WEIGHT)[0].as_py()) if table.num_rows else 0

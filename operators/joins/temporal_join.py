@@ -28,7 +28,7 @@ from operators.joins.lookup_join import LookupJoinOperator
 from operators.joins.matching import holding
 from operators.joins.undecided import UndecidedPairs
 from operators.joins.versions import Versions, asof
-from operators.kernel import Step
+from operators.kernel import Step, count_late
 from operators.lateness import has_passed
 from operators.names import REASON, WEIGHT, columns
 from operators.sql import Sql
@@ -60,7 +60,7 @@ class TemporalJoinOperator(KernelDefaults):
 
     `append` says that left only inserts. If it does not, a row behind the watermark meets what was met by those of its
     key and time, which are forgotten `ttl` ms of processing time after the last of them came (0 = never); it is late
-    where there were none. In processing time rows are taken back with what they have met, as those of a lookup join.
+    where there were none. In processing time rows are retracted with what they have met, as those of a lookup join.
 
     `doubts` says that `residual` may fail, and that rows without a match are shown.
     """
@@ -80,7 +80,7 @@ class TemporalJoinOperator(KernelDefaults):
 
     @property
     def version(self) -> int:
-        """3 where a row that is taken back in event time is padded only if its condition can be computed: in version 1
+        """3 where a row that is retracted in event time is padded only if its condition can be computed: in version 1
         it was padded anyway, in version 2 fewer conditions could be."""
         return 3 if self.doubts and not self.append and self.right_time is not None else 1
 
@@ -171,11 +171,10 @@ class TemporalJoinOperator(KernelDefaults):
             places, found = recalled.places[~recalled.late], recalled.versions
         if due.rows.num_rows:
             changes = self._answers(due.rows, found, places, clock, sql, dead)
-        late_count = sum(table.num_rows for table in late.values())
-        return Step(changes=changes, late=late, late_count=late_count, dead=dead, unmatched_retractions=dropped)
+        return Step(changes=changes, late=late, late_count=count_late(late), dead=dead, unmatched_retractions=dropped)
 
     def _recalled(self, state: State, left: pa.Table, right: pa.Table, clock: Clock, sql: Sql) -> Step:
-        """The answers in processing time to left rows that may be taken back."""
+        """The answers in processing time to left rows that may be retracted."""
         versions, join = self._versions(), self._recalling()
         final = versions.final(state, right, clock)
         found = self.right.empty_table()

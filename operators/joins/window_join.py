@@ -1,8 +1,8 @@
 """A window join: rows of the same window whose keys are equal, answered when the window closes; state ends with it.
 
 Rows wait by their window's time, which is its last millisecond, and are joined once, all of a window together: nothing
-is taken back, and a row without a partner is known to have none. That two rows are of one window is said by the keys,
-of which the window's start and end are two.
+is retracted, and a row without a partner is known to have none. That two rows are of one window follows from the
+keys, of which the window's start and end are two.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Mask
-from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, no_changes, positional
+from operators.columns import as_changes, no_changes
 from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_in_pieces, taken
-from operators.joins.shown import beside_nulls, joined_types
+from operators.joins.shown import beside_nulls
+from operators.joins.two_inputs import JoinDefaults
 from operators.joins.undecided import UndecidedPairs
-from operators.kernel import Step, in_steps, together
+from operators.kernel import Step, count_late, in_steps
 from operators.lateness import has_passed
 from operators.names import WEIGHT, columns
 from operators.sql import Sql
@@ -34,11 +34,12 @@ from operators.windows.event_time import milliseconds, running_clock, timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowJoinOperator(KernelDefaults):
-    """Keys, `null_safe`, `residual`, ports and output as in `RegularJoin`; both inputs only insert.
+class WindowJoinOperator(JoinDefaults):
+    """Joins rows of the same key and the same window, once the window closes; both inputs only insert.
 
-    `left_time` and `right_time` are the positions of window_time, `processing` says that the windows are of processing
-    time. A row whose window has closed is late; one without a window is dead.
+    Keys, `null_safe`, `residual`, ports and output are those of `RegularJoin`. `left_time` and `right_time` are the
+    positions of window_time, `processing` says that the windows are of processing time. A row whose window
+    has closed is late; one without a window is dead.
     """
 
     left: pa.Schema
@@ -52,14 +53,6 @@ class WindowJoinOperator(KernelDefaults):
     residual: str | None = field(default=None, metadata=DUCKDB_TEXT)
     processing: bool = False
 
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.left, self.right)
-
-    @property
-    def output(self) -> pa.Schema:
-        return positional(joined_types(self.kind, self.left, self.right))
-
     def traces(self) -> Mapping[str, TraceSpec]:
         return specs_of(*self._waiting())
 
@@ -67,9 +60,6 @@ class WindowJoinOperator(KernelDefaults):
         """The rows of both sides that wait for the end of their windows."""
         left = TimedTable(name="left", schema=self.left, key=tuple(columns(self.left_keys)))
         return left, TimedTable(name="right", schema=self.right, key=tuple(columns(self.right_keys)))
-
-    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
 
     def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         clock = running_clock(state, clock, self.processing)
@@ -91,8 +81,7 @@ class WindowJoinOperator(KernelDefaults):
         held = yield from in_steps(pairs)
         alone = [~(mine | doubts) for mine, doubts in zip(met, doubtful, strict=True)]
         changes = pa.concat_tables([no_changes(self.output), *held, *self._alone(closed[0], closed[1], met[0], alone)])
-        count = sum(rows.num_rows for rows in late.values())
-        yield Step(changes=changes, late=late, late_count=count, dead=undecided.dead())
+        yield Step(changes=changes, late=late, late_count=count_late(late), dead=undecided.dead())
 
     def _closed(
         self, state: State, waiting: TimedTable, rows: pa.Table, time: int, clock: Clock

@@ -99,7 +99,11 @@ NOT_AGGREGATES = (*NEIGHBOURS, *NUMBERINGS, "NTH_VALUE")
 
 
 def window(frame: Frame, partition: Sequence[int]) -> str:
-    """Return the text of an OVER clause, with a blank before it."""
+    """Return the text of an OVER clause, with a blank before it.
+
+    >>> window(Frame(rows=True, preceding=2), partition=[0])
+    ' OVER (PARTITION BY c0 ORDER BY _n ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)'
+    """
     start = "UNBOUNDED PRECEDING" if frame.preceding is None else _edge(-frame.preceding)
     order, unit = (ORDER_NUMBER, "ROWS") if frame.rows else (ORDER_TIME, "RANGE")
     return f" {over(columns(partition), [order], f'{unit} BETWEEN {start} AND {_edge(frame.following)}')}"
@@ -142,7 +146,7 @@ def _ties(call: OverCallSpec) -> str:
 
 
 def function_of(call: OverCallSpec) -> AggregateFunction:
-    """Return how the aggregate of `call` is computed in its frame; ValueError if it is no aggregate."""
+    """Return how the aggregate of `call` is computed in its frame. Raises ValueError if it is no aggregate."""
     if reason := refusal(call.function, append=True):
         raise ValueError(reason)
     if reads_values(call.function, counts_once=call.counts_once, bounded=call.frame.preceding is not None):

@@ -1,7 +1,7 @@
 """OVER windows: a row out per row in, in time order, once its frames are complete.
 
-A row waits until the watermark has reached all that its frames read (`waiting`); that it has been emitted follows from
-what waits no more. What the frames still need of emitted rows is kept by the frame states, one for each kind of frame.
+A row waits until the watermark has reached all that its frames read (`waiting`); a row that no longer waits has been
+emitted. What the frames still need of emitted rows is kept by the frame states, one for each kind of frame.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class RangeFrameState(FrameState):
         return (self._answered,)
 
     def expire(self, state: State, now: int) -> None:
-        """Rows expire by the watermark, not by the time to live."""
+        """Do nothing: rows expire by the watermark, not by the time to live."""
 
     def forget(self, state: State, watermark: int) -> None:
         self._answered.expire_upto(state, watermark - 2 * (self.behind + self.ahead))

@@ -40,7 +40,7 @@ class RowsFrameState(FrameState):
         self._recent.expire(state, now)
 
     def forget(self, state: State, watermark: int) -> None:
-        """Keys expire by the time to live alone."""
+        """Do nothing: keys expire by the time to live alone."""
 
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> Mask:
         recent = self._recent

@@ -1,7 +1,7 @@
 """An input with retractions as an insert-only one.
 
 Changes wait until the watermark reaches their time; then each row is emitted as many times as it still exists. A row
-that is taken back before that is as if it had never come; a retraction that comes later is late.
+that is retracted before that is as if it had never come; a retraction that comes later is late.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from operators.windows.event_time import milliseconds, running_clock, timed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleOperator(KernelDefaults):
-    """The rows of an updating input of which none is taken back again.
+    """The rows of an updating input of which none is retracted again.
 
     `time` is the position of the time attribute, `partition` are columns that rows are spread by. A row that comes
     behind the watermark is handed on at once, for who reads it to say whether it is late. In `processing` time the
@@ -62,11 +62,11 @@ class SettleOperator(KernelDefaults):
         due = [self._waiting.take(state, clock.watermark), changes.filter(pa.array(reached & ~behind))]
         names = weighted(self.output).names
         there, missing = self._net(pa.concat_tables([each.select(names) for each in due]), sql)
-        late, taken_back = self._net(changes.filter(pa.array(behind)), sql)
+        late, retracted = self._net(changes.filter(pa.array(behind)), sql)
         return Step(
             changes=pa.concat_tables([late, there]),
-            late={0: taken_back} if taken_back.num_rows else {},
-            late_count=_rows(taken_back),
+            late={0: retracted} if retracted.num_rows else {},
+            late_count=_rows(retracted),
             unmatched_retractions=_rows(missing),
             dead=dead,
         )

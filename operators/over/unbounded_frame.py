@@ -82,7 +82,7 @@ class UnboundedFrameState(FrameState):
             table.expire(state, now)
 
     def forget(self, state: State, watermark: int) -> None:
-        """Keys expire by the time to live alone."""
+        """Do nothing: keys expire by the time to live alone."""
 
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> Mask:
         return np.zeros(rows.num_rows, dtype=np.bool_)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.arrays import Mask
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, numbered, positional
 from operators.names import AT, WEIGHT, columns
@@ -26,8 +27,27 @@ def ranked_schema(input: pa.Schema, ranking: Ranking) -> pa.Schema:
     return positional([*input.types, ranking.function.type]) if ranking.shown else input
 
 
+class RankingDefaults(KernelDefaults):
+    """The defaults of a kernel that answers the rows of its only `input` that `ranking` asks for."""
+
+    __slots__ = ()
+
+    input: pa.Schema
+    ranking: Ranking
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        """The only input."""
+        return (self.input,)
+
+    @property
+    def output(self) -> pa.Schema:
+        """The columns of the input, and the rank if it is shown."""
+        return ranked_schema(self.input, self.ranking)
+
+
 def rank_changes(rows: pa.Table, before: Ranks, after: Ranks, refreshed: Mask, ranking: Ranking, sql: Sql) -> pa.Table:
-    """Return what is taken back, then what is new, each row of the answer once.
+    """Return what is retracted, then what is new, each row of the answer once.
 
     `before` and `after` are the ranks of `rows`. A row whose answer is the same comes out with weight 0 if it is
     `refreshed`: it was written again.

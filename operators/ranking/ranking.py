@@ -76,7 +76,7 @@ class Ranking:
         return self.shown or self.first > 1
 
     def ordered_whole(self, width: int) -> Ranking:
-        """Return the ranking of rows of `width` columns that may be taken back, and so have no order of arrival: those
+        """Return the ranking of rows of `width` columns that may be retracted, and so have no order of arrival: those
         that tie are ordered by their other columns, where one of them must be first."""
         if self.function not in (RankFunction.ROW_NUMBER, RankFunction.NTILE):
             return self

@@ -19,12 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.arrays import Numbers
-from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import Step
 from operators.names import COUNT, PLACE, WEIGHT, WRITTEN, columns
-from operators.ranking.rank_changes import NOWHERE, net, ranked_schema
+from operators.ranking.rank_changes import NOWHERE, RankingDefaults, net
 from operators.ranking.ranking import RankFunction, Ranking
 from operators.sql import Sql
 from operators.sql_text import comma, over, total
@@ -38,23 +37,15 @@ SPARE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetractingTopNOperator(KernelDefaults):
+class RetractingTopNOperator(RankingDefaults):
     """The rows that `ranking` asks for, at all times.
 
-    A row that has not been written for `ttl` ms of processing time is forgotten (0 = never), and nothing is said of it.
+    A row that has not been written for `ttl` ms of processing time is forgotten (0 = never), without a retraction.
     """
 
     input: pa.Schema
     ranking: Ranking
     ttl: int = 0
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return ranked_schema(self.input, self.ranking)
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return specs_of(self._table("head"), self._table("rest"))

@@ -10,8 +10,8 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, numbered
-from operators.kernel import Step
-from operators.lateness import has_passed
+from operators.kernel import Step, count_late
+from operators.lateness import split_late
 from operators.names import AT, WEIGHT
 from operators.ranking.ranking import OrderBy
 from operators.sql import Sql
@@ -20,7 +20,7 @@ from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import Clock
-from operators.windows.event_time import milliseconds, timed
+from operators.windows.event_time import with_times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +51,11 @@ class TimeSortOperator(KernelDefaults):
         if self.processing:
             return Step(changes=self._sorted(inputs[0].drop_columns([WEIGHT]), sql))
         waiting, time = self._waiting, self.order[0].column
-        rows, dead = timed(inputs[0], time)
-        rows = rows.drop_columns([WEIGHT])
-        times = milliseconds(rows.column(time))
-        behind = has_passed(times, clock.previous)
-        waiting.add(state, rows.filter(pa.array(~behind)), times[~behind])
-        late = rows.filter(pa.array(behind))
+        rows, times, dead = with_times(inputs[0], time, clock.now)
+        rows, times, late = split_late(rows, times, clock.previous)
+        waiting.add(state, rows, times)
         due = waiting.take(state, clock.watermark)
-        shown = {0: weigh(late, 1)} if late.num_rows else {}
-        return Step(changes=self._sorted(due, sql), late=shown, late_count=late.num_rows, dead=dead)
+        return Step(changes=self._sorted(due, sql), late=late, late_count=count_late(late), dead=dead)
 
     def _sorted(self, rows: pa.Table, sql: Sql) -> pa.Table:
         if rows.num_rows == 0:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import KernelDefaults
 from operators.columns import no_changes
 from operators.kernel import Step
 from operators.names import SEQUENCE, SORT_KEY, columns
-from operators.ranking.rank_changes import NOWHERE, Ranks, rank_changes, ranked_schema
+from operators.ranking.rank_changes import NOWHERE, RankingDefaults, Ranks, rank_changes
 from operators.ranking.ranking import Ranking
 from operators.sql import Sql
 from operators.sql_text import inner, named, over, select, union_all
@@ -30,7 +29,7 @@ ARRIVED = "arrived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopNOperator(KernelDefaults):
+class TopNOperator(RankingDefaults):
     """The rows that `ranking` asks for, at all times; all rows of the input have weight 1.
 
     A group to which no row has come for `ttl` ms of processing time is forgotten as a whole (0 = never), so that what
@@ -40,14 +39,6 @@ class TopNOperator(KernelDefaults):
     input: pa.Schema
     ranking: Ranking
     ttl: int = 0
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return ranked_schema(self.input, self.ranking)
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return specs_of(self._top)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, numbered
-from operators.kernel import Step
-from operators.lateness import has_passed
-from operators.names import AT, WEIGHT, column, columns
-from operators.ranking.rank_changes import ranked_schema
+from operators.kernel import Step, count_late
+from operators.lateness import split_late
+from operators.names import AT, column, columns
+from operators.ranking.rank_changes import RankingDefaults
 from operators.ranking.ranking import Ranking
 from operators.ranking.top_n_partial import top_rows
 from operators.sql import Sql
@@ -26,11 +25,11 @@ from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import Clock
-from operators.windows.event_time import milliseconds, running_clock, timed
+from operators.windows.event_time import milliseconds, running_clock, with_times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowTopNOperator(KernelDefaults):
+class WindowTopNOperator(RankingDefaults):
     """The rows that `ranking` asks for, whose partitions are windows; all rows of the input have weight 1.
 
     `time` is the position of the windows' time, their end - 1 ms: a window closes when the watermark reaches it, and a
@@ -41,14 +40,6 @@ class WindowTopNOperator(KernelDefaults):
     ranking: Ranking
     time: int
     processing: bool = False
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return ranked_schema(self.input, self.ranking)
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return specs_of(self._waiting)
@@ -61,10 +52,8 @@ class WindowTopNOperator(KernelDefaults):
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         waiting = self._waiting
         clock = running_clock(state, clock, self.processing)
-        rows, dead = timed(inputs[0], self.time)
-        rows = rows.drop_columns([WEIGHT])
-        behind = has_passed(milliseconds(rows.column(self.time)), clock.previous)
-        late, rows = rows.filter(pa.array(behind)), rows.filter(pa.array(~behind))
+        rows, times, dead = with_times(inputs[0], self.time, clock.now)
+        rows, _, late = split_late(rows, times, clock.previous)
         if rows.num_rows:
             rows = top_rows(rows, self.ranking, sql)
             waiting.add(state, rows, milliseconds(rows.column(self.time)))
@@ -74,8 +63,7 @@ class WindowTopNOperator(KernelDefaults):
             due = waiting.take(state, clock.watermark)
             if due.num_rows:
                 changes = self._answered(due, sql)
-        shown = {0: weigh(late, 1)} if late.num_rows else {}
-        return Step(changes=changes, late=shown, late_count=late.num_rows, dead=dead)
+        return Step(changes=changes, late=late, late_count=count_late(late), dead=dead)
 
     def _answered(self, due: pa.Table, sql: Sql) -> pa.Table:
         """The ranks that are asked for of the windows that close, a group at a time, each in its order."""

@@ -32,7 +32,7 @@ come meanwhile."""
 
 BATCH_FUEL = 4 * MERGE_FUEL
 """The same for all merges of a trace, and for its sweep: four merges advance side by side. Where there are more, those
-that are nearest to their end come first, since a run that is gone is looked into no more."""
+that are nearest to their end come first, since a run that is gone is no longer read."""
 
 Combine = Callable[[pa.Table], pa.Table]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.arrays import Times
-from operators.names import REASON
+from operators.names import REASON, WEIGHT
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from operators.windows.slices import instants
@@ -25,6 +27,24 @@ def timed(rows: pa.Table, time: int) -> tuple[pa.Table, dict[int, pa.Table]]:
     return rows.filter(pc.is_valid(column)), {0: dead}
 
 
+class WithTimes(NamedTuple):
+    """Rows without their weights, the time (ms) of each, and the dead rows of port 0, which have none."""
+
+    rows: pa.Table
+    times: Times
+    dead: dict[int, pa.Table]
+
+
+def with_times(changes: pa.Table, time: int | None, now: int) -> WithTimes:
+    """Return the rows of `changes`, which only insert, with their times: those of the column at `time`; in processing
+    time (None) all have `now`."""
+    if time is None:
+        rows = changes.drop_columns([WEIGHT])
+        return WithTimes(rows, np.full(rows.num_rows, now, dtype=np.int64), {})
+    rows, dead = timed(changes, time)
+    return WithTimes(rows.drop_columns([WEIGHT]), milliseconds(rows.column(time)), dead)
+
+
 def event_clock(clock: Clock, processing: bool) -> Clock:
     """Return the clock that windows close by: in processing time all that is before now has passed, and nothing is
     late."""
@@ -32,7 +52,8 @@ def event_clock(clock: Clock, processing: bool) -> Clock:
 
 
 def running_clock(state: State, clock: Clock, processing: bool) -> Clock:
-    """As `event_clock`; in processing time `state` remembers how far it has come, so a clock set back opens nothing."""
+    """Return what `event_clock` does. In processing time `state` remembers how far the clock has come, so one that is
+    set back opens nothing."""
     if not processing:
         return clock
     previous = state.notes.get("closed", MIN_TIME)

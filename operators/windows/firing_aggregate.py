@@ -36,8 +36,8 @@ from operators.windows.window_partial import WindowPartial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringAggregateOperator(KernelDefaults):
-    """The input is the output of `partial`, one of `for_groups`. `output` has the columns that it has of
-    `WindowAggregateOperator`, and rows of it may be taken back.
+    """Aggregates the output of `partial`, one of `for_groups`, and answers more than once. `output` has the columns of
+    `WindowAggregateOperator`, and rows of it may be retracted.
 
     A row is late for a window when the watermark had passed its end by the lateness. The watermark of the output is
     behind by the lateness, so that operators after it take the late answers.
@@ -89,7 +89,7 @@ class FiringAggregateOperator(KernelDefaults):
         return {**self._grouping.traces(), **held}
 
     def output_watermark(self, watermark: int) -> int:
-        """Late answers come until the lateness is over."""
+        """Hold the watermark back by the lateness: until it is over, late answers come."""
         return watermark - self.firing.lateness if abs(watermark) < -MIN_TIME else watermark
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:

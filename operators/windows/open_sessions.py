@@ -1,7 +1,7 @@
 """The sessions that are open: found by key, put together with what comes, taken out when they close.
 
 The trace "sessions" holds the pieces of open sessions by the hash of their key: one a session where rows are only
-added, one a time where they may be taken back. The trace "due" is a queue by time of the hashes of keys of which a
+added, one a time where they may be retracted. The trace "due" is a queue by time of the hashes of keys of which a
 session may close. A piece has one entry there, `due`, which is never later than the end of its session: where the
 session has grown meanwhile, it queues again. So a batch reads the keys that it touches, and those whose time has come.
 """
@@ -20,7 +20,7 @@ from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.arrays import Mask
 from operators.columns import numbered
 from operators.lateness import out_of_reach
-from operators.names import AT, END, FIRST, LAST, SORT_KEY, START, TAG, TIMES, value_of
+from operators.names import AT, END, FIRST, LAST, SORT_KEY, START, TAG, TIMES, WEIGHT, value_of
 from operators.sql import Sql
 from operators.sql_text import all_named, named, over, select, total
 from operators.state.operator_state import State, TraceSpec
@@ -34,7 +34,7 @@ from operators.windows.sessions import extents
 
 class SessionUpdate(NamedTuple):
     """The pieces of sessions that close with this batch, and those of sessions that had closed before it, which are
-    late; both with FIRST and LAST. `unmatched` counts rows taken back that no session has."""
+    late; both with FIRST and LAST. `unmatched` counts rows retracted that no session has."""
 
     closing: pa.Table
     late: pa.Table
@@ -55,8 +55,9 @@ def _sessions(partial: SessionPartial) -> GroupedTable:
     return GroupedTable(name="sessions", schema=schema, group=tuple(range(len(partial.keys))))
 
 
-def update_sessions(partial: SessionPartial, state: State, arrived: pa.Table, clock: Clock, sql: Sql) -> SessionUpdate:
-    """Add the pieces that `arrived` (columns of `partial_types`) to the open sessions, and remove those that close."""
+def update_sessions(partial: SessionPartial, state: State, changes: pa.Table, clock: Clock, sql: Sql) -> SessionUpdate:
+    """Add the pieces of `changes`, which `partial` has emitted, to the open sessions, and remove those that close."""
+    arrived = changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
     sessions = _sessions(partial)
     fresh = sessions.placed(state, arrived.append_column("due", pa.nulls(arrived.num_rows, pa.int64())))
     known = sessions.read(state, np.concatenate([places_of(fresh), _DUE.pop(state, clock.watermark)]))
@@ -119,7 +120,7 @@ def _merged(partial: SessionPartial, pieces: pa.Table, sql: Sql) -> pa.Table:
 
 
 def _by_time(partial: SessionPartial, pieces: pa.Table, clock: Clock, sql: Sql) -> tuple[pa.Table, pa.Table, int]:
-    """One piece a time of which rows are left; what arrived late for a time of which none are; and the rows taken back
+    """One piece a time of which rows are left; what arrived late for a time of which none are; and the rows retracted
     that were not there."""
     layout, keys = layout_of(partial), key_names(partial)
     by = [*keys, START, END, *_values(partial)]

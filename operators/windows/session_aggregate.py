@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
-from operators.aggregates.partial import key_names, layout_of, partial_types
+from operators.aggregates.partial import key_names, layout_of
 from operators.arrays import in_order
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.fingerprint import DUCKDB_TEXT
 from operators.kernel import Step
-from operators.names import AT, FIRST, LAST, SPOT, WEIGHT, old_answers
+from operators.names import AT, FIRST, LAST, SPOT, old_answers
 from operators.sql import Sql
 from operators.sql_text import every, inner, of, same, select
 from operators.state.operator_state import State, TraceSpec
@@ -31,7 +31,8 @@ from operators.windows.window_totals import totals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAggregate(KernelDefaults):
-    """The input is the output of `partial`, or (`whole`) the rows that `partial` reads, which may be taken back.
+    """Aggregates the output of `partial` by session and key, or (`whole`) the rows that `partial` reads, which may be
+    retracted.
 
     Rows that are only inserted are read whole as well where late ones are to be shown (`late_shown`); what is kept is
     the same.
@@ -61,8 +62,7 @@ class SessionAggregate(KernelDefaults):
         partial, rows = self.partial, inputs[0]
         clock = running_clock(state, clock, partial.processing)
         first = partial.advance(state, inputs, clock, sql) if self._reads_rows else Step(changes=rows)
-        arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
-        update = update_sessions(partial, state, arrived, clock, sql)
+        update = update_sessions(partial, state, first.changes, clock, sql)
         changes = self._answers(update.closing, sql)
         if self._reads_rows:
             late = late_rows(partial, rows, update, sql)

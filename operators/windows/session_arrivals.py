@@ -1,4 +1,4 @@
-"""The rows of each session in the order in which they arrived, where rows may be taken back."""
+"""The rows of each session in the order in which they arrived, where rows may be retracted."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from operators.windows.session_rows import SessionRows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionArrivals(SessionRows):
-    """`SessionRows` over rows that may be taken back, which come out as they came: an update is a new row.
+    """`SessionRows` over rows that may be retracted, which come out as they came: an update is a new row.
 
     Each row that comes has a number in its shard. Rows that are equal are kept once with their numbers, the oldest
-    first; one that is taken back takes the oldest number with it. So the order follows from the changes alone, not
+    first; one that is retracted takes the oldest number with it. So the order follows from the changes alone, not
     from how they were cut into batches.
     """
 

@@ -21,11 +21,12 @@ from operators.windows.sessions import Extents, extents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPartial(PartialAggregate):
-    """A stateless step, before the exchange or just before `SessionAggregate`.
+    """Aggregates the rows of a batch by piece of a session and key, without state: before the exchange, or just before
+    `SessionAggregate`.
 
     `time` is the position of the time attribute and `gap` the length in ms after which a session ends; `zone` is as in
     `WindowRows`. The output has the keys first, then the first and the last time of a piece of a session. Where rows
-    may be taken back (not `append`) a piece has the rows of one time only, since a row that goes may part a session.
+    may be retracted (not `append`) a piece has the rows of one time only, since a row that goes may part a session.
     """
 
     input: pa.Schema

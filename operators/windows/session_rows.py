@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.aggregates.partial import key_names, partial_types
+from operators.aggregates.partial import key_names
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.hashing import Hashes
@@ -29,10 +29,11 @@ from operators.windows.sessions import Extents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRows(KernelDefaults):
-    """The rows that `partial` reads, which has no aggregates; its keys are those of PARTITION BY.
+    """Appends its session to each row that `partial` reads, which has no aggregates; its keys are those of PARTITION
+    BY.
 
     The columns of `output` are those of the input, then window_start, window_end and window_time as `SessionAggregate`
-    has them. Rows that were taken back before their session closed do not come out, so the output only gains rows.
+    has them. Rows that were retracted before their session closed do not come out, so the output only gains rows.
     Sessions come out in the order of their ends; the rows of a session as they came, where rows are only added.
     """
 
@@ -53,7 +54,7 @@ class SessionRows(KernelDefaults):
 
     @property
     def _rows(self) -> GroupedTable:
-        """The rows of open sessions, by key; where rows are taken back, each once, with its weight."""
+        """The rows of open sessions, by key; where rows are retracted, each once, with its weight."""
         schema = pa.schema([*self.partial.input, pa.field(SPOT, pa.int64()), pa.field(WEIGHT, pa.int64())])
         return GroupedTable(name="rows", schema=schema, group=self.partial.keys, members=len(self.partial.input))
 
@@ -61,8 +62,7 @@ class SessionRows(KernelDefaults):
         partial, rows = self.partial, inputs[0]
         clock = running_clock(state, clock, partial.processing)
         first = partial.advance(state, inputs, clock, sql)
-        arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
-        update = update_sessions(partial, state, arrived, clock, sql)
+        update = update_sessions(partial, state, first.changes, clock, sql)
         late = late_rows(partial, rows, update, sql)
         self._keep(state, timed(rows, partial.time)[0], update, sql)
         changes = self._released(state, update, sql)

@@ -33,7 +33,13 @@ class Extents(NamedTuple):
 
 
 def extents(pieces: pa.Table, keys: Sequence[str], gap: int, sql: Sql) -> Extents:
-    """Find the sessions of `pieces`, which have the columns `keys`, then START and END."""
+    """Find the sessions of `pieces`, which have the columns `keys`, then START and END.
+
+    >>> pieces = pa.table({START: [1, 8, 30], END: [3, 8, 30]})
+    >>> found = extents(pieces, keys=[], gap=10, sql=Sql())
+    >>> list(zip(found.firsts.tolist(), found.lasts.tolist()))  # the second piece begins within a gap of the first
+    [(1, 8), (1, 8), (30, 30)]
+    """
     firsts, lasts = pieces.column(START).to_numpy(), pieces.column(END).to_numpy()
     if pieces.num_rows < 2:
         return Extents(firsts, lasts)

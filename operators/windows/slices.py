@@ -1,7 +1,7 @@
 """Assignment of windows: slices, the stretches of time that no window cuts, and which windows a slice is in.
 
 A slice is named by its start. Windows and slices are wall-clock times (ms) of the zone they are aligned to; they close
-by the instant that their end is, since a clock tells instants.
+by the instant that their end is, since a clock gives instants.
 """
 
 from __future__ import annotations

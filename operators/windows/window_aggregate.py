@@ -49,7 +49,7 @@ from operators.windows.window_totals import totals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAggregateOperator(KernelDefaults):
-    """The input is the output of `partial`. Windows come out in the order of their ends.
+    """Aggregates the output of `partial` by window and key, as windows close, in the order of their ends.
 
     `output` has the keys, the aggregates, then window_start, window_end and window_time as `WindowRowsOperator` defines
     them.
@@ -115,7 +115,7 @@ class WindowAggregateOperator(KernelDefaults):
         return Windows(windows.slices[closing], windows.starts[closing], windows.ends[closing])
 
     def _closing(self, due: pa.Table, clock: Clock, sql: Sql) -> tuple[pa.Table, int]:
-        """The windows that close, and how many rows were taken back from them that they never had."""
+        """The windows that close, and how many rows were retracted from them that they never had."""
         windows = self._windows(due, clock)
         if len(windows.slices) == 0:
             return no_changes(self.output), 0

@@ -11,7 +11,7 @@ from operators.aggregates.functions import AggregateSpec, follows_arrival
 from operators.aggregates.partial import PartialAggregate, layout_of
 from operators.arrays import Times
 from operators.columns import no_changes
-from operators.kernel import Step
+from operators.kernel import Step, count_late
 from operators.names import ATTACHED_START, SEQUENCE, START, WEIGHT, column
 from operators.sql import Sql
 from operators.sql_text import named, select
@@ -25,7 +25,8 @@ from operators.windows.slices import last_ends, local, slice_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPartial(PartialAggregate):
-    """A stateless step, before the exchange or just before `WindowAggregateOperator`.
+    """Aggregates the rows of a batch by slice and key, without state: before the exchange, or just before
+    `WindowAggregateOperator`.
 
     `time` is the position of the time attribute and `zone` as in `WindowRowsOperator`; with `Attached` windows `time`
     is not read. `processing` says that the time attribute is PROCTIME(). A row all of whose windows had been closed for
@@ -71,12 +72,12 @@ class WindowPartial(PartialAggregate):
         rows = self._in_windows(rows, sql)
         rows, late = self.split_late(rows, event_clock(clock, self.processing).previous, sql)
         if rows.num_rows == 0:
-            return Step(changes=no_changes(self.output), late=late, late_count=_count(late), dead=dead)
+            return Step(changes=no_changes(self.output), late=late, late_count=count_late(late), dead=dead)
         if isinstance(self.window, Attached):
             times = [f"epoch_ms({column(place)})" for place in (self.window.end, self.window.start)]
         else:
             times = [slice_text(self.window, local(column(self.time), self.zone))[0]]
-        return Step(changes=self.partials(rows, times, sql), late=late, late_count=_count(late), dead=dead)
+        return Step(changes=self.partials(rows, times, sql), late=late, late_count=count_late(late), dead=dead)
 
     def _in_windows(self, rows: pa.Table, sql: Sql) -> pa.Table:
         """The rows that are in a window: one in the gap between two is not late, whenever it comes."""
@@ -116,7 +117,3 @@ def for_groups(partial: WindowPartial) -> WindowPartial:
     layout = layout_of(grouped)
     same = not layout.ordered and layout.partial_types() == layout_of(partial).partial_types()
     return partial if same else grouped
-
-
-def _count(late: dict[int, pa.Table]) -> int:
-    return sum(rows.num_rows for rows in late.values())

@@ -22,7 +22,8 @@ from operators.windows.slices import local, rows_in_windows, slice_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRowsOperator(KernelDefaults):
-    """The columns of `input`, then window_start, window_end (wall clock of `zone`) and window_time (end - 1 ms, UTC).
+    """Appends its windows to each row, one row a window: the columns of `input`, then window_start, window_end (wall
+    clock of `zone`) and window_time (end - 1 ms, UTC).
 
     `time` is the position of the time attribute, a TIMESTAMP; `zone` is None where it is wall-clock time already, else
     the session's zone, to whose wall clock the windows are aligned. A row without time is in no window: it is dead.

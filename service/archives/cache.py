@@ -17,7 +17,7 @@ FOLDER = "TAILRACE_ARCHIVES"
 
 
 def cache_folder() -> Path:
-    """TAILRACE_ARCHIVES, else `.cache/archives` in a checkout, else the user's cache folder."""
+    """Return TAILRACE_ARCHIVES, else `.cache/archives` in a checkout, else the user's cache folder."""
     given = os.environ.get(FOLDER)
     if given:
         return Path(given).absolute()
@@ -31,7 +31,7 @@ def ensure(listing: Listing, folder: Path | None = None) -> tuple[Path, ...]:
     """Return the paths of the archives of `listing`, every one checked; those that are missing or damaged are fetched.
 
     With all of them there it needs neither the network nor Java. Two processes may do this at the same time: an archive
-    appears in the folder whole or not at all.
+    appears in the folder whole, or not.
     """
     home = (folder or cache_folder()) / listing.name
     missing = [archive for archive in listing.archives if not _is_right(home / archive.file_name, archive)]

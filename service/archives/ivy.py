@@ -73,16 +73,16 @@ def _ivy() -> Path:
     return found[-1]
 
 
-def _complaint(said: str, folder: Path) -> MachineError:
+def _complaint(output: str, folder: Path) -> MachineError:
     """Ivy's pages of output as one line."""
-    if "No space left on device" in said or "Disk quota exceeded" in said:
+    if "No space left on device" in output or "Disk quota exceeded" in output:
         return disk_full(folder)
-    missing = list(dict.fromkeys(re.findall(r":: (\S+#\S+;\S+): not found", said)))
+    missing = list(dict.fromkeys(re.findall(r":: (\S+#\S+;\S+): not found", output)))
     # To Ivy a host that cannot be reached is a missing archive too, but it tells why on the way.
-    network = re.search(r"Host \S+ not found|\w*(?:Connect|NoRoute|Socket|SSL)\w*Exception", said)
+    network = re.search(r"Host \S+ not found|\w*(?:Connect|NoRoute|Socket|SSL)\w*Exception", output)
     if network or not missing:
-        causes = re.findall(r"((?:\w+\.)*\w+(?:Exception|Error): .+)", said)
-        reason = network.group(0) if network else (causes or said.strip().splitlines() or ["Ivy said nothing"])[-1]
+        causes = re.findall(r"((?:\w+\.)*\w+(?:Exception|Error): .+)", output)
+        reason = network.group(0) if network else (causes or output.strip().splitlines() or ["Ivy said nothing"])[-1]
         return MachineError(
             f"the Java archives cannot be fetched ({reason})",
             f"check the network, or name a mirror in {MIRROR} or an Ivy settings file in {SETTINGS}",

@@ -67,7 +67,7 @@ def last(files: Files, log: str) -> int:
     return max((int(name) for name in files.names(log) if name.isdigit()), default=-1)
 
 
-def plan_anew(files: Files, number: int) -> None:
+def remove_plan(files: Files, number: int) -> None:
     """Remove the plan of batch `number`."""
     files.remove([checksum(OFFSETS, number), f"{OFFSETS}/{number}"])
 

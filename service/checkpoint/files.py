@@ -85,7 +85,7 @@ class Files(ABC):
 
     @abstractmethod
     def block(self, place: StoredAt) -> pa.Buffer:
-        """Part of a file. Raises StateMissing."""
+        """Return part of a file. Raises StateMissing if the file is gone."""
 
     def mapped(self, place: StoredAt) -> pa.Buffer | MappedBytes:
         """Return `block`, and where that is in a mapped file, how its pages are given back. Raises StateMissing."""

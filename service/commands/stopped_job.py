@@ -39,9 +39,9 @@ def work_on(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
     """Open the checkpoint of the one job, and run the sub-command on it."""
     jobs = job_named(pipeline, arguments.job)
     if len(jobs) != 1:
-        said = f'has no job "{arguments.job}"' if arguments.job else "has several jobs"
+        problem = f'has no job "{arguments.job}"' if arguments.job else "has several jobs"
         names = ", ".join(j.name for j in pipeline.jobs)
-        print(f"{pipeline.name} {said}\n  hint:   pass --job with one of {names}", file=sys.stderr)
+        print(f"{pipeline.name} {problem}\n  hint:   pass --job with one of {names}", file=sys.stderr)
         return WRONG
     try:
         settings = load()

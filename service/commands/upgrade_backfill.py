@@ -114,7 +114,7 @@ def _all(
     ).run()
     if code != OK or not all(each.complete for each in backfilled.values()):
         for each in backfilled.values():
-            each.tell("the backfill is not complete, and the checkpoint is unchanged; run the same command to resume")
+            each.print("the backfill is not complete, and the checkpoint is unchanged; run the same command to resume")
         return code or FAILED
     for each in backfilled.values():
         each.take_over()
@@ -170,13 +170,13 @@ class _BackfillJob:
         """Delete what was backfilled so far."""
         with CheckpointLock(self.place):
             self._remove()
-        self.tell("the backfill is discarded; rows that it has written to new tables remain")
+        self.print("the backfill is discarded; rows that it has written to new tables remain")
 
     def prepare(self, arguments: argparse.Namespace) -> int:
         """Check whether the job can be backfilled, and set `to_backfill`. Return the exit code."""
         known = SmallFiles(self._files).read(QUERY)
         if known is None or last(self._files, COMMITS) < 0:
-            return self.tell(f"no batch is done in {self._url}: `tailrace run` starts with the changed query itself")
+            return self.print(f"no batch is done in {self._url}: `tailrace run` starts with the changed query itself")
         self._program = with_known_ids(self._program, known)
         found = compared(known, self._program.meaning, self._url)
         if found is None:
@@ -185,14 +185,14 @@ class _BackfillJob:
         self._positions = positions_in(before)
         part = backfill_part(self._program, before)
         if not part.anything and not found.refusals:
-            return self.tell("nothing is new: `tailrace run` continues with the changed query")
+            return self.print("nothing is new: `tailrace run` continues with the changed query")
         return self._prepare(arguments, known, found, part)
 
     def _same(self) -> int:
         record = BackfillRecord.read(self._backfill)
         if record is not None and record.of == self._program.meaning.query:
             self._remove()  # it was killed before this last step
-        return self.tell("the checkpoint belongs to this query: `tailrace run` continues from it")
+        return self.print("the checkpoint belongs to this query: `tailrace run` continues from it")
 
     def _prepare(
         self, arguments: argparse.Namespace, known: Mapping[str, Any], found: Upgrade, part: BackfillPart
@@ -214,9 +214,9 @@ class _BackfillJob:
         if range_.refusals:
             return self._refuse(lines, list(range_.refusals))
         goes_on = "" if record is None else "an earlier backfill is resumed, from the position at which it began"
-        self.tell(*lines, *filter(None, [goes_on]), *range_.notes)
+        self.print(*lines, *filter(None, [goes_on]), *range_.notes)
         if arguments.check:
-            return self.tell("it can be backfilled from there")
+            return self.print("it can be backfilled from there")
         if not self._may_begin(arguments):
             return FAILED
         starts = range_.starts if record is None else record.starts
@@ -226,7 +226,7 @@ class _BackfillJob:
     def _may_begin(self, arguments: argparse.Namespace) -> bool:
         """Whether a stopped query has stopped between two batches."""
         if not CheckpointAddress(self._url).is_folder and not arguments.stopped:
-            self.tell(
+            self.print(
                 "an object store has no lock that shows whether the job runs\n"
                 "  hint:   stop it, and pass --stopped; a job started before the backfill ends would lose what is"
                 " backfilled"
@@ -238,7 +238,7 @@ class _BackfillJob:
         waiting = unfinished(self._files)
         self._let_go()
         if waiting is not None:
-            self.tell(
+            self.print(
                 f"batch {waiting.number} was planned by the query before and is not done: run that query until it is,"
                 " then stop it with SIGTERM"
             )
@@ -272,7 +272,7 @@ class _BackfillJob:
             {source: partial(found.deployment.end_offsets, source) for source in read if source not in before},
             stopped=self._stop,
             release=self._let_go,
-            tell=self._teller(observer),
+            report=self._reporter(observer),
         )
         return found.part.program
 
@@ -290,23 +290,23 @@ class _BackfillJob:
             )
         batch = take_over(self._files, self._backfill, found.part, self._program)
         self._remove()
-        self.tell(f"the changed query has taken over, from batch {batch} on: start it")
+        self.print(f"the changed query has taken over, from batch {batch} on: start it")
 
     def _found(self) -> _ToBackfill:
         assert self.to_backfill is not None, "prepared"
         return self.to_backfill
 
-    def _teller(self, observer: Observer) -> Callable[..., None]:
+    def _reporter(self, observer: Observer) -> Callable[..., None]:
         return lambda event, **details: observer.say("info", event, query=self._program.name, **details)
 
     def _remove(self) -> None:
         self._files.remove_folder(FOLDER)
 
     def _refuse(self, lines: Sequence[str], reasons: Sequence[str]) -> int:
-        self.tell(*lines, *reasons, _REFUSED)
+        self.print(*lines, *reasons, _REFUSED)
         return WRONG
 
-    def tell(self, *lines: str) -> int:
+    def print(self, *lines: str) -> int:
         """Print lines about the job. Return the exit code of a job without errors."""
         for line in lines:
             print(self._redaction.foreign(f"{self._program.name}: {line}"), flush=True)

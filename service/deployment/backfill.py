@@ -34,7 +34,7 @@ EARLIEST, BEGINNING = "earliest", "beginning"
 LOOK_EVERY = 0.5
 """Seconds between two reads of the first query's end offsets."""
 
-TELL_EVERY = 10.0
+REPORT_EVERY = 10.0
 """Seconds between two log lines that report the remaining records."""
 
 _FOR_EVER = 2**53
@@ -178,7 +178,7 @@ class FollowedEnds:
 
     `positions` are those of sources in the log of the first query, `others` return the ends of the sources that it does
     not read. `stopped` tries to keep that query from running, and returns whether that succeeded; `release` lets it run
-    again. `tell` is called with the progress.
+    again. `report` is called with the progress.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class FollowedEnds:
         *,
         stopped: Callable[[], bool],
         release: Callable[[], None],
-        tell: Callable[..., None],
+        report: Callable[..., None],
         look_every: float = LOOK_EVERY,
     ) -> None:
         self.complete = False
@@ -198,10 +198,10 @@ class FollowedEnds:
         self._others = others
         self._stopped = stopped
         self._release = release
-        self._tell = tell
+        self._report = report
         self._every = look_every
         self._ends: dict[int, Any] = {}
-        self._look_at = self._tell_at = 0.0
+        self._look_at = self._report_at = 0.0
         self._waits_for = ""
 
     def now(self) -> Mapping[int, str]:
@@ -214,9 +214,9 @@ class FollowedEnds:
         """Return whether everything that the first query has read is read, and that query is stopped."""
         self.now()
         left = self._left(read)
-        if time.monotonic() >= self._tell_at:
-            self._tell_at = time.monotonic() + TELL_EVERY
-            self._tell("backfill", records_left=left)
+        if time.monotonic() >= self._report_at:
+            self._report_at = time.monotonic() + REPORT_EVERY
+            self._report("backfill", records_left=left)
         if left:
             return False
         if not self.complete:
@@ -252,7 +252,7 @@ class FollowedEnds:
     def _wait(self, why: str) -> None:
         if self._waits_for != why:
             self._waits_for = why
-            self._tell("backfilled", waits_for=why)
+            self._report("backfilled", waits_for=why)
 
 
 @dataclass(frozen=True, slots=True)

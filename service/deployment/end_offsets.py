@@ -17,7 +17,7 @@ from service.observability.progress import Offsets
 EVERY = 10.0
 """Seconds between two requests."""
 
-Tell = Callable[[str, Offsets], None]
+ReportEnds = Callable[[str, Offsets], None]
 
 
 class EndOffsets:
@@ -26,13 +26,13 @@ class EndOffsets:
     def __init__(
         self,
         assignment: Deployment,
-        tell: Tell,
+        report: ReportEnds,
         *,
         every: float = EVERY,
         connect: Callable[[Mapping[str, str]], Cluster] = Cluster,
     ) -> None:
         self._deployment = assignment
-        self._tell = tell
+        self._report = report
         self._every = every
         self._connect = connect
         self._clusters: dict[int, Cluster] = {}
@@ -58,4 +58,4 @@ class EndOffsets:
             ends = self._clusters[source].end_offsets(topics)
         except KafkaFailure:
             return  # the last offsets stay; others report that Kafka cannot be reached
-        self._tell(table, ends)
+        self._report(table, ends)

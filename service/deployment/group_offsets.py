@@ -52,11 +52,11 @@ class GroupOffsets:
                 due, self._newest = self._newest, {}
                 last = self._closed
             for source, offsets in due.items():
-                self._tell(source, offsets)
+                self._commit(source, offsets)
             if last:
                 return
 
-    def _tell(self, source: int, offsets: Offsets) -> None:
+    def _commit(self, source: int, offsets: Offsets) -> None:
         try:
             if source not in self._clusters:
                 self._clusters[source] = Cluster(self._deployment.source_addresses[source].librdkafka)

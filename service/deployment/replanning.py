@@ -24,6 +24,7 @@ from service.checkpoint import batch_log
 from service.checkpoint.batch_log import PlannedBatch, Range
 from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.files import Files
+from service.checkpoint.sweep import remove_leftovers
 from service.checkpoint.version import Version
 from service.deployment.bounds import Store
 from service.deployment.deployment import Deployment
@@ -143,7 +144,9 @@ class Replanning:
         self._give_up(batch)
         # In this order: a replanned batch must not be as large as before.
         self._store.write(CUT, {"batch": batch.number, "rows": rows})
-        batch_log.plan_anew(self._files, batch.number)
+        batch_log.remove_plan(self._files, batch.number)
+        if self._deployment.program.levels and self._clusters:  # the first task commits a marker in each batch
+            remove_leftovers(self._files, batch.number)
         return Cut(batch.number, before, rows)
 
     def skip(self, why: str) -> list[Skipped]:

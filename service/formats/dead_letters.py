@@ -130,18 +130,18 @@ def fitted(records: pa.Table, most: int) -> pa.Table:
 def _cut(record: dict[str, Any], most: int) -> dict[str, Any]:
     key, value, headers = record["key"], record["value"] or b"", list(record["headers"] or ())
     room = most - 64 - _SAYING - len(key or b"") - sum(map(_size, headers))
-    said = []
+    cuts = []
     if room < 0:
         headers, key = [h for h in headers if h["key"].startswith(HEADER)], None
         room = most - 64 - _SAYING - sum(map(_size, headers))
-        said.append("without its key and its own headers")
+        cuts.append("without its key and its own headers")
     if len(value) > room:
-        said.append(f"{max(room, 0)} of {len(value)} bytes")
+        cuts.append(f"{max(room, 0)} of {len(value)} bytes")
     return {
         **record,
         "key": key,
         "value": None if record["value"] is None else value[: max(room, 0)],
-        "headers": [*headers, *_headers(cut=", ".join(said))],
+        "headers": [*headers, *_headers(cut=", ".join(cuts))],
     }
 
 

@@ -28,7 +28,11 @@ UNFRAMED = "the record does not begin with a zero byte and the id of its schema"
 
 
 def header(schema: int) -> bytes:
-    """Return the bytes in front of a value of this schema."""
+    """Return the bytes in front of a value of this schema.
+
+    >>> header(258).hex()
+    '0000000102'
+    """
     return struct.pack(">bI", 0, schema)
 
 

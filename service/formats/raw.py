@@ -70,7 +70,13 @@ class RawReader:
 
 
 class RawWriter:
-    """Writes the only column of a part. Picklable."""
+    """Writes the only column of a part. Picklable.
+
+    >>> from service.plan.types import INT
+    >>> from tests.formats.wire import encode, table
+    >>> encode(table({"n": INT}, "raw"), (1, (258,)))["value"][0].as_py()
+    b'\\x00\\x00\\x01\\x02'
+    """
 
     def __init__(self, part: Part, form: Format, place: Mapping[int, str]) -> None:
         (column,), (type_,) = part.columns, part.types

@@ -29,7 +29,7 @@ class Part:
         )
 
     def nullable(self) -> tuple[bool, ...]:
-        """Of each column, whether it may be NULL."""
+        """Return for each column whether it may be NULL."""
         return tuple(column not in self.required for column in self.columns)
 
 

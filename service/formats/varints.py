@@ -63,5 +63,9 @@ def numbers(words: Words, at: Ints) -> Numbers:
 
 
 def zigzag(values: Words) -> Ints:
-    """Return numbers with a sign, out of those whose lowest bit it is."""
+    """Return numbers with a sign, out of those whose lowest bit it is.
+
+    >>> zigzag(np.array([0, 1, 2, 3], np.uint64)).tolist()
+    [0, -1, 1, -2]
+    """
     return (values >> np.uint64(1)).view(np.int64) ^ -(values & np.uint64(1)).view(np.int64)

@@ -9,6 +9,12 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlparse
 
+_MOUNTS = Path("/proc/self/mountinfo")
+
+_OWN = frozenset(("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"))
+"""File systems of one machine. Others may be mounted on several, may not tell one of the locks of another, or take a
+lock away from a process that was cut off and lives on."""
+
 
 class CheckpointInUse(Exception):
     """Another driver uses this checkpoint."""
@@ -45,3 +51,18 @@ class CheckpointLock:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def excludes_others(checkpoint: str, mounts: Path = _MOUNTS) -> bool:
+    """Return whether whoever holds the lock of a checkpoint is the only process that can write to it: it is in a file
+    system of this machine alone. False where that is not known."""
+    place = urlparse(checkpoint)
+    if place.scheme not in ("", "file") or not mounts.exists():
+        return False
+    path, found = Path(place.path).resolve(), (-1, "")
+    for line in mounts.read_text().splitlines():
+        told, _, source = line.partition(" - ")
+        mounted = Path(told.split(" ")[4].encode().decode("unicode_escape"))
+        if path.is_relative_to(mounted):  # of several mounts at one place, the last one is seen
+            found = max((len(mounted.parts), source.split(" ")[0]), found, key=lambda each: each[0])
+    return found[1] in _OWN

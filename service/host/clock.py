@@ -1,4 +1,4 @@
-"""The time of batches, from a clock that may be wrong for a while, as that of a machine is before it hears of others.
+"""The time of batches, from a clock that may be wrong for a while, as that of a machine is before it is synchronized.
 
 Rows that time has passed by are lost permanently, so one batch in the wrong year costs state. Whether a clock has
 jumped is checked with a monotonic clock. A jump ahead is not believed until it has lasted.

@@ -49,10 +49,10 @@ def find_java() -> str:
         raise MachineError(f"no Java found in JAVA_HOME={home}" if home else "no Java found", install)
     try:
         # The variable that the JVM itself reads may add lines of its own before the version.
-        said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+        printed = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
     except (OSError, subprocess.SubprocessError) as error:
         raise MachineError(f"{found} does not run ({error})", install) from error
-    version = java_version(said)
+    version = java_version(printed)
     if version is None:
         raise MachineError(f"cannot tell the version of {found}", install)
     if version < JAVA_NEEDED:
@@ -60,9 +60,9 @@ def find_java() -> str:
     return found
 
 
-def java_version(said: str) -> int | None:
+def java_version(printed: str) -> int | None:
     """Return the feature release in what `java -version` says: 17 for "17.0.15", 8 for "1.8.0_402"."""
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    match = re.search(r'version "(?:1\.)?(\d+)', printed)
     return int(match.group(1)) if match else None
 
 

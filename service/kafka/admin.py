@@ -217,13 +217,13 @@ class Cluster:
         if not places:
             return
 
-        def tell() -> None:
+        def commit() -> None:
             answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
             for place in answers[group].result(timeout=self._seconds).topic_partitions or ():
                 if place.error is not None:
                     raise KafkaException(place.error)
 
-        self._patiently(tell, f'the offsets of group "{group}" cannot be committed')
+        self._patiently(commit, f'the offsets of group "{group}" cannot be committed')
 
     def group_offsets(self, group: str, topics: Iterable[str]) -> Offsets:
         """Return the committed offsets of `group`, for partitions that have one."""

@@ -131,15 +131,15 @@ _CLASSES = {
 
 def to_message(error: KafkaFailure) -> dict[str, str | None]:
     """Describe `error` for another process."""
-    said = {"kind": type(error).__name__, "primary": error.primary, "detail": error.detail, "hint": error.hint}
-    return said | ({"refused": json.dumps(error.refused)} if isinstance(error, MessageTooLarge) else {})
+    fields = {"kind": type(error).__name__, "primary": error.primary, "detail": error.detail, "hint": error.hint}
+    return fields | ({"refused": json.dumps(error.refused)} if isinstance(error, MessageTooLarge) else {})
 
 
 def from_message(message: Mapping[str, str | None]) -> KafkaFailure:
     """Return the error that `to_message` described."""
-    said = message["primary"] or "", message["detail"], message["hint"]
+    fields = message["primary"] or "", message["detail"], message["hint"]
     kind = _CLASSES[message["kind"] or ""]
     if kind is MessageTooLarge:
         refused = json.loads(message.get("refused") or "{}")
-        return MessageTooLarge(*said, {topic: Refused(*each) for topic, each in refused.items()})
-    return kind(*said)
+        return MessageTooLarge(*fields, {topic: Refused(*each) for topic, each in refused.items()})
+    return kind(*fields)

@@ -29,7 +29,7 @@ RECORDS = ".records"
 
 @dataclass(slots=True)
 class Arrival:
-    """The part of one file in one batch: lines by partition, and what was said with `@`."""
+    """The part of one file in one batch: lines by partition, and what its `@` lines say."""
 
     now: int | None = None
     ended: bool = False
@@ -56,7 +56,7 @@ class InputRows:
 
 
 def read(folder: Path, table: Table) -> InputRows:
-    """Return the input file of a table; CaseError if there is none, or two."""
+    """Return the input file of a table. Raises CaseError if there is none, or two."""
     found = [p for p in (folder / f"{table.name}{e}" for e in (ROWS, RECORDS)) if p.exists()]
     if not found and table.connector.kind == "datagen" and (count := datagen.rows_in_all(table)) is not None:
         return _made(folder, table, count)
@@ -82,8 +82,8 @@ def clock(inputs: Sequence[InputRows], start: int, step: int) -> list[int]:
     """Return the wall clock of each batch, in ms: as in the files, else `step` after the previous batch."""
     times: list[int] = []
     for batch in range(max((len(i.arrivals) for i in inputs), default=0)):
-        said = [i.arrivals[batch].now for i in inputs if batch < len(i.arrivals)]
-        known = [t for t in said if t is not None]
+        given = [i.arrivals[batch].now for i in inputs if batch < len(i.arrivals)]
+        known = [t for t in given if t is not None]
         times.append(max(known) if known else times[-1] + step if times else start)
     return times
 
@@ -104,20 +104,20 @@ def _arrivals(path: Path) -> tuple[Arrival, ...]:
 
 def _directive(path: Path, line: Line, arrival: Arrival, partition: int) -> int:
     """Read a line that starts with `@`. Return the partition of the lines after it."""
-    said = line.text[1:].strip()
-    if said == "end":
+    directive = line.text[1:].strip()
+    if directive == "end":
         arrival.ended = True
-    elif said.startswith("partition ") and said[10:].strip().isdigit():
-        partition = int(said[10:])
+    elif directive.startswith("partition ") and directive[10:].strip().isdigit():
+        partition = int(directive[10:])
         if partition >= 2**31:
-            raise CaseError.at(path, line.number, f"`@ {said}`: Kafka has no partition above {2**31 - 1}")
+            raise CaseError.at(path, line.number, f"`@ {directive}`: Kafka has no partition above {2**31 - 1}")
         arrival.partitions.setdefault(partition, [])
     else:
         try:
-            arrival.now = int(datetime.fromisoformat(said).replace(tzinfo=UTC).timestamp() * 1000)
+            arrival.now = int(datetime.fromisoformat(directive).replace(tzinfo=UTC).timestamp() * 1000)
         except ValueError:
             known = "a time such as 2024-01-01 00:00:05, `partition N` or `end`"
-            raise CaseError.at(path, line.number, f"`@ {said}` is not {known}") from None
+            raise CaseError.at(path, line.number, f"`@ {directive}` is not {known}") from None
     return partition
 
 

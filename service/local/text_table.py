@@ -49,7 +49,7 @@ def batches(text: str) -> list[TextBatch]:
 
 
 def read_batches(path: Path) -> list[TextBatch]:
-    """Return the batches of a file; CaseError where it is not UTF-8."""
+    """Return the batches of a file. Raises CaseError where it is not UTF-8."""
     raw = path.read_bytes()
     try:
         return batches(raw.decode("utf-8-sig"))

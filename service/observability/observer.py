@@ -82,11 +82,11 @@ class Observer:
         more |= {"note": self._clean("; ".join(notes))} if notes else {}
         self.say("info", "the query has changed and continues with its state", query=query, operators_kept=kept, **more)
 
-    def heard(self, query: str, report: Mapping[str, Any]) -> None:
+    def counted(self, query: str, report: Mapping[str, Any]) -> None:
         """Add the metrics of one batch."""
         task_metrics = TaskMetrics(**report["metrics"])
         absorb(self.metrics, query, task_metrics)
-        self.recorder.heard(query, report["batch"], task_metrics.counts, report["samples"])
+        self.recorder.counted(query, report["batch"], task_metrics.counts, report["samples"])
         self._clear()
         self._print(report["lines"])
 

@@ -54,7 +54,7 @@ class KeptOperator:
         return short_identity(self.identity)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return it as JSON values."""
         return {
             "identity": self.identity,
             "name": self.name,

@@ -1,7 +1,7 @@
 """The program: what both runners execute. A DAG of kernels laid out as levels.
 
 Level 0 runs where rows enter, in tasks that read some Kafka partitions each; each further level is one exchange and one
-stateful step, in which a shard hosts every node of that level. A node hears its inputs over edges: an edge within a
+stateful step, in which a shard hosts every node of that level. A node reads its inputs over edges: an edge within a
 level hands an Arrow table on, an edge to a later level is an exchange by the hash of some columns.
 """
 
@@ -79,7 +79,7 @@ class Output:
 
     `key` are the positions, among c0, c1, ..., of what tells rows apart: the table's primary key, or else a unique key
     of the plan, () if there is one row at most, None if nothing tells them apart; rows of one key are in one shard.
-    `columns` are the indexes into table.columns that c0, c1, ... fill. `append` says that no row is ever taken back.
+    `columns` are the indexes into table.columns that c0, c1, ... fill. `append` says that no row is ever retracted.
     Rows that an output `discards` are counted where they are made: they need not travel to be thrown away.
     """
 

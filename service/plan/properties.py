@@ -158,7 +158,7 @@ def _scan_keys(scan: Scan) -> tuple[Key, ...]:
 def _ranked_keys(node: TopN) -> tuple[Key, ...]:
     """A subset of the input has its keys; a row number tells the rows of a partition apart.
 
-    Of rows that may be taken back, those of a window have come out once it has closed, and may come again in another.
+    Of rows that may be retracted, those of a window have come out once it has closed, and may come again in another.
     """
     found = list(unique_keys(node.input))
     if node.window_time is not None and mode(node.input) is Mode.RETRACT:

@@ -38,7 +38,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """From one query to another. `notes` tell what else changes, `obstacles` why the checkpoint cannot be taken over at
+    """From one query to another. `notes` say what else changes, `obstacles` why the checkpoint cannot be taken over at
     all, `lacking` what it lacks and reading again may backfill, both apart from what the verdicts say. `other_sources`
     says that not the same sources are read, so that the log of batches has another form."""
 

@@ -42,8 +42,8 @@ def shows_right(node: AnyJoin | PairJoin) -> bool:
 def rewrite(job: Job, rule: Callable[[Node, tuple[bool, ...]], Node]) -> Job:
     """Apply `rule` to every node, inputs first; a node with several consumers is rewritten once and stays shared.
 
-    The rule also hears which of the node's inputs are read by that node `alone`: a rule that reaches into an input of
-    several consumers would make a second copy of it.
+    The rule also receives which of the node's inputs are read by that node `alone`: a rule that reaches into an input
+    of several consumers would make a second copy of it.
     """
     readers = consumers(job)
     done: dict[int, Node] = {}

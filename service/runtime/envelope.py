@@ -24,7 +24,7 @@ class Kind(IntEnum):
 
     ROWS = 0  # payload: changes; address: exchange
     # Address: the producer. Of a source `watermark` is the newest, payload: `partition_clocks`; of an operator
-    # `watermark` is its own, payload: as OFFSETS. Who sends and who hears it is in `level_clock.py`.
+    # `watermark` is its own, payload: as OFFSETS. Who sends and who receives it is in `level_clock.py`.
     CLOCK = 1
     TICK = 2  # payload: `watermarks.Tick`
     OUTPUT = 3  # payload: changes; address: output

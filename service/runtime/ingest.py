@@ -142,7 +142,7 @@ class Ingest:
             return
         clocks.append(channel.clock())
         yield from self._close(channel, now, metrics)
-        yield from self._tell(clocks, channel, now)
+        yield from self._send_clocks(clocks, channel, now)
         yield self._leave(Kind.METRICS, self._source.id, channel, now, metrics.to_json())
 
     def _close(self, channel: _Channel, now: int, metrics: TaskMetrics) -> Iterator[Envelope]:
@@ -154,10 +154,10 @@ class Ingest:
                     yield channel.envelope(shard, exchange.level, Kind.ROWS, address, now, payload=payload)
         yield self._leave(Kind.OFFSETS, self._source.id, channel, now, channel.clock().source_range)
 
-    def _tell(self, clocks: Sequence[PartitionClock], channel: _Channel, now: int) -> Iterator[Envelope]:
+    def _send_clocks(self, clocks: Sequence[PartitionClock], channel: _Channel, now: int) -> Iterator[Envelope]:
         """The watermarks of all partitions, once to each shard, in the channel of the last partition."""
         payload, watermark = to_bytes(clocks), newest(clocks)
-        for level in self._topology.levels_heard_by(self._source.id):
+        for level in self._topology.levels_receiving(self._source.id):
             for shard in range(self._layout.shards):
                 place = shard, level, Kind.CLOCK, self._source.id, now
                 yield channel.envelope(*place, watermark=watermark, payload=payload)

@@ -2,7 +2,7 @@
 
 A watermark crosses an exchange in an envelope of Kind.CLOCK to every shard of the level, with or without rows. Each
 task of `Ingest` sends one for the Kafka partitions that it has read, and the first shard of an earlier level one for
-each of its operators (`Shard._tell`). The ticks of the driver (Kind.TICK) list the partitions.
+each of its operators (`Shard._send_clock`). The ticks of the driver (Kind.TICK) list the partitions.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ class LevelClock:
         """Return the state for the next batch, as JSON values."""
         return self._clocks.save()
 
-    def hear(self, here: Sequence[Envelope]) -> Moment:
+    def receive(self, here: Sequence[Envelope]) -> Moment:
         """Begin a batch with all envelopes of a shard; there is at least one."""
         # The driver's clock may be set back, or another machine may take over: rows already written would then lie in
         # the future.
         now = max(self._clocks.last, *(e.now for e in here))
         self._clocks.begin_batch(now)
-        heard, source_ranges = self._take_in(here)
+        received, source_ranges = self._take_in(here)
         clocks: dict[int, Clock] = {}
         readings: dict[int, Watermark] = {}
-        heard_of: dict[str, int] = {}
+        watermarks: dict[str, int] = {}
         for operator in self._operators:
-            reading = combine([self._reading(e.producer, readings, heard) for e in operator.inputs])
+            reading = combine([self._reading(e.producer, readings, received) for e in operator.inputs])
             previous = self._clocks.previous.get(operator.identity, MIN_TIME)
             watermark = max(previous, reading.time)
-            heard_of[operator.identity] = watermark
+            watermarks[operator.identity] = watermark
             clocks[operator.id] = Clock(now, watermark, previous)
             readings[operator.id] = Watermark(operator.kernel.output_watermark(watermark), reading.idle)
-        self._clocks.previous = heard_of  # operators that the query no longer has are dropped
+        self._clocks.previous = watermarks  # operators that the query no longer has are dropped
         return Moment(now, clocks, readings, brief(source_ranges))
 
     def measure(self, metrics: TaskMetrics, moment: Moment) -> None:
@@ -77,7 +77,7 @@ class LevelClock:
         sources = [
             source
             for source in self._topology.program.sources
-            if source.watermark is not None and self._topology.levels_heard_by(source.id)[:1] == [self._level]
+            if source.watermark is not None and self._topology.levels_receiving(source.id)[:1] == [self._level]
         ]
         measure_partitions(metrics, self._clocks, sources)
 
@@ -103,10 +103,12 @@ class LevelClock:
                 source_ranges.append(e.payload)
         return operators, source_ranges
 
-    def _reading(self, producer: int, readings: Mapping[int, Watermark], heard: Mapping[int, Watermark]) -> Watermark:
+    def _reading(
+        self, producer: int, readings: Mapping[int, Watermark], received: Mapping[int, Watermark]
+    ) -> Watermark:
         if producer in readings:
             return readings[producer]
         if self._topology.level_of[producer] == 0:
             sources = sorted(self._topology.sources_of(producer))
             return combine([self._clocks.sources[s].read(self._clocks.running) for s in sources])
-        return heard.get(producer, Watermark(MIN_TIME, False))
+        return received.get(producer, Watermark(MIN_TIME, False))

@@ -42,13 +42,13 @@ class Shard:
         if not here:
             return
         metrics = TaskMetrics()
-        moment = self._clock.hear(here)
+        moment = self._clock.receive(here)
         yield from take().advance(here, moment, metrics)
         if self._number == 0:
             self._clock.measure(metrics, moment)
-        yield from self._tell(moment, metrics)
+        yield from self._send_clock(moment, metrics)
 
-    def _tell(self, moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
+    def _send_clock(self, moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
         """The envelopes of the shard as a whole: metrics and source ranges to the sink and, from the first shard of a
         level, the clock to each shard of the levels that it feeds. The other shards would send the same clock."""
         channel = f"l{self._level:03d}/s{self._number:05d}/clock"

@@ -62,7 +62,7 @@ class Topology:
             return frozenset({producer})
         return frozenset().union(*(self.sources_of(e.producer) for e in self.operators[producer].inputs))
 
-    def levels_heard_by(self, source: int) -> list[int]:
+    def levels_receiving(self, source: int) -> list[int]:
         """Return the levels that take changes straight from level 0 of `source`, and so need its clock."""
         levels = {
             c.level for c in self.exchanges if self.level_of[c.producer] == 0 and source in self.sources_of(c.producer)
@@ -70,5 +70,5 @@ class Topology:
         return sorted(levels)
 
     def levels_fed_by(self, producer: int) -> list[int]:
-        """Return the later levels that hear the clock of an operator of level 1 or more."""
+        """Return the later levels that receive the clock of an operator of level 1 or more."""
         return sorted({c.level for c in self.exchanges if c.producer == producer})

@@ -39,7 +39,7 @@ class Tick(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """Return the tick as the payload of an envelope, packed: the names of channels are much alike, and each shard
-        hears them all."""
+        receives them all."""
         payload = {
             "channels": {str(k): list(v) for k, v in self.channels.items()},
             "ended": self.ended,
@@ -191,7 +191,7 @@ def united_clocks(kept: Mapping[str, Any] | None, backfilled: Mapping[str, Any] 
         return kept or backfilled
     sources = dict(kept["sources"])
     for source, clock in backfilled["sources"].items():
-        if not _heard(sources.get(source)):
+        if not _has_time(sources.get(source)):
             channels = {name: {**channel, "heard": kept["running"]} for name, channel in clock["channels"].items()}
             sources[source] = {**clock, "channels": channels}
     return {
@@ -202,6 +202,6 @@ def united_clocks(kept: Mapping[str, Any] | None, backfilled: Mapping[str, Any] 
     }
 
 
-def _heard(source: Mapping[str, Any] | None) -> bool:
+def _has_time(source: Mapping[str, Any] | None) -> bool:
     """Whether a level has received a time of a source: ticks list the channels at every level."""
     return source is not None and any(each["watermark"] > MIN_TIME for each in source["channels"].values())

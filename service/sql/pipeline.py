@@ -67,7 +67,7 @@ class Pipeline:
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Pipeline:
-    """Return the pipeline of a file; PipelineErrors with all its mistakes if it has any."""
+    """Return the pipeline of a file. Raises PipelineErrors with all its mistakes."""
     text, wrong = decoded(path.read_bytes())
     if wrong is not None:
         mistakes = Mistakes(read_source(path.name, text, {}))
@@ -78,7 +78,7 @@ def load(path: Path, environment: Mapping[str, str]) -> Pipeline:
 
 @on_a_deep_stack
 def read(text: str, environment: Mapping[str, str] | None = None, name: str = "pipeline.sql") -> Pipeline:
-    """Return the pipeline of a text; PipelineErrors with all its mistakes if it has any."""
+    """Return the pipeline of a text. Raises PipelineErrors with all its mistakes."""
     source = read_source(name, text.removeprefix("\ufeff"), environment or {})
     mistakes = Mistakes(source)
     for missing in source.missing:

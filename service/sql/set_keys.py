@@ -219,7 +219,7 @@ class SqlSettings:
         self._read: dict[str, Any] = {}
 
     def set(self, option: Option) -> None:
-        """SET 'key' = 'value'."""
+        """Note the value of SET 'key' = 'value', or the mistake in it."""
         known = SETTINGS.get(option.key)
         family = next((why for start, why in FAMILIES.items() if option.key.startswith(start)), "")
         if known is None and family:
@@ -263,7 +263,7 @@ class SqlSettings:
         return did_you_mean(option.value, known.values)
 
     def reset(self, key: str | None) -> None:
-        """RESET ['key']."""
+        """Take back what SET has given 'key', or all keys, as RESET ['key'] does."""
         for each in [key] if key is not None else list(self._values):
             self._values.pop(each, None)
             self._read.pop(each, None)

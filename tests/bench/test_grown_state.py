@@ -54,8 +54,8 @@ class Running:
         tick = Tick({self._source: (channel_name(self._source, "payments", 0),)}, ())
         waiting: list[Envelope] = self._entering.entering({self._source: [records]}, tick, self._batch, SHARDS)
         levels = LevelsOnFiles(Topology(self._program), self._program.levels, str(self._folder))
-        told = list(levels.tasks(self._batch, waiting, SHARDS))
-        Version.of(told, self._program.levels, SHARDS.shards).write(levels.files, self._batch)
+        states = list(levels.tasks(self._batch, waiting, SHARDS))
+        Version.of(states, self._program.levels, SHARDS.shards).write(levels.files, self._batch)
         (self._folder / "commits").mkdir(exist_ok=True)
         (self._folder / "commits" / str(self._batch)).touch()
         self._batch += 1

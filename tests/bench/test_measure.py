@@ -20,8 +20,8 @@ ROWS = 1_001
 STOPS_WHEN_ASKED = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); signal.pause()"
 
 
-class Told(Progress):
-    """What a broker says of a group that has committed so many rows."""
+class Committed(Progress):
+    """What a broker says of a group that has committed `rows`."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -36,12 +36,12 @@ class Told(Progress):
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Watches a Python program that stands for an engine, while the broker says that so many rows were read."""
+    """Watches a Python program that stands for an engine, while the broker says that `read` rows were read."""
 
     def run(program: str, read: int, patience: float = 30, commits_last: bool = True) -> Run:
         launch = Launch([sys.executable, "-c", program], commits_last=commits_last)
         monkeypatch.setitem(ENGINES, "tailrace", lambda sql, folder: launch)
-        return watch(Told(read), CASE, "tailrace", ROWS, "group", tmp_path / "join.sql", patience)
+        return watch(Committed(read), CASE, "tailrace", ROWS, "group", tmp_path / "join.sql", patience)
 
     return run
 
@@ -64,7 +64,7 @@ def test_a_run_that_is_given_up_says_how_far_it_had_come(run, program: str):
     assert run(program, 600, patience=1).error == "given up after 1 s and 600 of 1,000 rows"
 
 
-def test_an_engine_that_ends_before_it_tells_of_its_last_rows_is_believed(run):
+def test_an_engine_that_ends_before_it_commits_its_last_rows_is_believed(run):
     assert run("", 990, commits_last=False).error == ""
     assert run("raise SystemExit(143)", 990, commits_last=False).error.startswith("ended with 143")
 

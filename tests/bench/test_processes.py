@@ -59,7 +59,7 @@ def test_a_process_that_has_left_belongs_to_the_family_if_it_names_the_folder_of
     assert family(20, None, proc) == []
 
 
-def test_memory_is_told_by_kind_of_process(proc: Path):
+def test_memory_is_reported_by_kind_of_process(proc: Path):
     held = memory_by_kind(10, Path("/run-a"), proc)
     assert {kind: (each.own // MIB, each.mapped // MIB) for kind, each in held.items()} == {
         "driver": (100, 20),
@@ -83,7 +83,7 @@ def test_the_peak_is_the_most_that_a_process_has_held(tmp_path: Path):
     assert peak.bytes - before > 40_000_000
 
 
-def test_memory_is_counted_anew_only_when_more_is_resident(proc: Path):
+def test_memory_is_recounted_only_when_more_is_resident(proc: Path):
     peak = Peak(10, Path("/run-a"), proc)
     for resident, expected in ((1000, 2150), (1005, 2150), (1020, 2250)):
         for entry in proc.iterdir():

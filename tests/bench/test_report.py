@@ -26,7 +26,7 @@ def test_a_ratio_is_to_flink_on_the_same_case():
     assert flink["memory MiB"].strip() == "1,024"
 
 
-def test_executors_are_told_in_parts_of_one():
+def test_executors_are_reported_in_parts_of_one():
     runs = [run("tailrace", 77), run("tailrace-1-executor", 70), run("tailrace-2-executors", 75)]
     lines = table(runs, OF_ONE_EXECUTOR).splitlines()
     column = lines[0].split(" | ").index("of 1 executor")

@@ -106,14 +106,14 @@ def test_metrics_are_added_up_over_their_labels():
     assert total(METRICS, "tailrace_no_such_metric") == 0
 
 
-def test_the_tables_tell_bytes_memory_and_seconds():
+def test_the_tables_show_bytes_memory_and_seconds():
     lines = [[cell.strip() for cell in line.split(" | ")] for line in tables([sizes()]).splitlines() if " | " in line]
-    told = {column: cell for head, _, line in batched(lines, 3) for column, cell in zip(head, line, strict=True)}
-    assert told["bytes a row"] == "40"
-    assert told["checkpoint MiB"] == "3.0"
-    assert (told["JVM"], told["executor JVM"]) == ("800", "-")
-    assert (told["together"], told["mapped files"], told["together, loading"]) == ("890", "15", "1,000")
-    assert (told["batch s"], told["restart s"]) == ("0.50", "12.3")
+    cells = {column: cell for head, _, line in batched(lines, 3) for column, cell in zip(head, line, strict=True)}
+    assert cells["bytes a row"] == "40"
+    assert cells["checkpoint MiB"] == "3.0"
+    assert (cells["JVM"], cells["executor JVM"]) == ("800", "-")
+    assert (cells["together"], cells["mapped files"], cells["together, loading"]) == ("890", "15", "1,000")
+    assert (cells["batch s"], cells["restart s"]) == ("0.50", "12.3")
 
 
 def test_what_is_saved_can_be_read_again(tmp_path: Path):

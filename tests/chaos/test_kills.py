@@ -127,8 +127,8 @@ class Chaos:
             return None
         code = self._service.wait()
         if code != 0:
-            said = self._service.log.rpartition('"event": "starting"')[2]
-            assert any(each in said for each in _KILLED), self._service.log[-6000:]
+            since_start = self._service.log.rpartition('"event": "starting"')[2]
+            assert any(each in since_start for each in _KILLED), self._service.log[-6000:]
             self._start_again()
         return code
 

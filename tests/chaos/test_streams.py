@@ -52,7 +52,7 @@ NAMES = """
     INSERT INTO known SELECT name, COUNT(*) FROM names GROUP BY name;
 """
 HUNDRED_KB, MEGABYTE = 60, 400
-"""Of so many rows one is of that size."""
+"""One row in this many is of that size."""
 
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -89,14 +89,14 @@ def test_no_kill_in_a_stream_of_chance_hot_keys_and_large_records_loses_or_doubl
     def found(topic: str) -> list[dict[str, Any]]:
         return list(upserted(read(broker.bootstrap, topic)).values())
 
-    told = [row for _, row in rows(count)]
+    generated = [row for _, row in rows(count)]
     salted = found("salted")
     assert all(row["n"] > 0 for row in salted)
     assert sum(row["n"] for row in salted) == count
-    assert sum(row["bytes"] for row in salted) == sum(len(row["pad"]) for row in told)
+    assert sum(row["bytes"] for row in salted) == sum(len(row["pad"]) for row in generated)
     # A row that had been drawn for a second time would be there twice, under another key.
     assert sorted(row["id"] for row in found("drawn")) == list(range(count))
-    few = [row for row in told if row["id"] < 40]
+    few = [row for row in generated if row["id"] < 40]
     pairs = Counter(a["k"] for a in few for b in few if a["k"] == b["k"] and a["id"] + b["id"] < 40)
     assert {row["k"]: row["n"] for row in found("pairs")} == dict(pairs)
 

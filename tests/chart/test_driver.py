@@ -146,7 +146,7 @@ def backfill(start: Any) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("start", "said"),
+    ("start", "message"),
     [
         ("earliest", "earliest"),
         ("beginning", "beginning"),
@@ -155,12 +155,12 @@ def backfill(start: Any) -> Mapping[str, Any]:
         ("1714521600000", "1714521600000"),
     ],
 )
-def test_what_is_new_is_filled_before_the_pipeline_runs(start: Any, said: str):
+def test_what_is_new_is_filled_before_the_pipeline_runs(start: Any, message: str):
     (found,) = driver(render(merged(LOCAL, backfill(start))))["spec"]["initContainers"]
     *options, file, job = found["args"]
-    assert options == ["upgrade", "--stopped", f"--from={said}"]
+    assert options == ["upgrade", "--stopped", f"--from={message}"]
     assert (file, job) == ("/etc/tailrace/pipeline/spending.sql", "--job=spending")
-    assert BackfillStart.of(said)
+    assert BackfillStart.of(message)
 
 
 @pytest.mark.parametrize("values", [LOCAL, KUBERNETES], ids=["local", "kubernetes"])
@@ -190,13 +190,13 @@ def test_what_others_have_run_first_runs_before_what_fills():
     assert [each["name"] for each in found] == ["proxy", "upgrade"]
 
 
-def test_the_notes_tell_what_becomes_of_a_changed_query():
+def test_the_notes_say_what_happens_to_a_changed_query():
     assert "set\nupgrade.from to backfill them" in files(LOCAL)["NOTES.txt"]
     notes = files(merged(LOCAL, backfill("earliest")))["NOTES.txt"]
     assert "kubectl logs --namespace streams tailrace-0 --container upgrade --follow" in notes
 
 
-def test_the_volume_stays_when_the_release_goes_unless_told_otherwise():
+def test_the_volume_stays_when_the_release_goes_unless_configured_otherwise():
     claim = find(render(LOCAL), "PersistentVolumeClaim")
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     gone = find(render(merged(LOCAL, {"persistence": {"retain": False}})), "PersistentVolumeClaim")
@@ -254,7 +254,7 @@ def test_objects_are_named_after_the_release(release: str, changes: Mapping[str,
     assert find(render(merged(LOCAL, changes), name=release), "StatefulSet")["metadata"]["name"] == expected
 
 
-def test_the_notes_tell_what_to_do_next_and_what_is_risky():
+def test_the_notes_say_what_to_do_next_and_what_is_risky():
     notes = files(LOCAL)["NOTES.txt"]
     assert "kubectl rollout status --namespace streams statefulset/tailrace" in notes
     assert "kubectl delete --namespace streams persistentvolumeclaim/tailrace-checkpoint" in notes
@@ -275,7 +275,7 @@ def test_the_notes_tell_what_to_do_next_and_what_is_risky():
     ]
 
 
-def test_the_notes_tell_of_cores_without_work():
+def test_the_notes_name_cores_without_work():
     few = merged(KUBERNETES, {"spark": {"partitions": 4, "executor": {"instances": 3, "cores": 2}}})
     assert "6 cores share 4 tasks" in files(few)["NOTES.txt"]
     assert "WARNING" not in files(KUBERNETES)["NOTES.txt"]

@@ -84,7 +84,7 @@ def test_driver_and_executors_share_a_secret_that_stands_in_no_pod():
         assert (secret["secretName"], secret["items"]) == ("own", [{"key": "token", "path": "secret"}])
 
 
-def test_a_secret_that_is_made_anew_makes_a_driver_anew():
+def test_a_new_secret_restarts_the_driver():
     """Without a cluster to look into, each render makes another; executors of another secret could not come."""
     before, after = render(KUBERNETES), render(KUBERNETES)
     assert find(before, "Secret") != find(after, "Secret")
@@ -115,7 +115,7 @@ def test_the_environment_of_both_is_extended_alike():
         assert container(pod)["envFrom"] == [{"secretRef": {"name": "keys"}}, {"configMapRef": {"name": "more"}}]
 
 
-def test_executors_go_where_the_driver_goes_unless_told_otherwise():
+def test_executors_go_where_the_driver_goes_unless_configured_otherwise():
     shared = {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "priorityClassName": "high"}
     _, pod = both(shared)
     assert {name: pod["spec"][name] for name in shared} == shared
@@ -152,7 +152,7 @@ def test_no_selector_of_the_driver_finds_an_executor():
     assert budget["minAvailable"] == 1
 
 
-def test_the_ports_are_those_that_spark_is_told():
+def test_the_ports_are_those_that_spark_is_given():
     objects = render(merged(KUBERNETES, {"networkPolicy": {"enabled": True}}))
     assert {p["name"]: p["containerPort"] for p in container(driver(objects))["ports"]} == {
         "http": 8080,

@@ -107,7 +107,7 @@ def refused_by_restricted(spec: Object) -> list[str]:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_pod_that_is_not_restricted_is_told_apart(change: Object):
+def test_a_pod_that_is_not_restricted_is_distinguished(change: Object):
     (path,) = (p for p in SCENARIOS if p.name.startswith("01-"))
     spec = next(iter(pods(rendered(path))))["spec"]
     assert refused_by_restricted(spec) == []

@@ -67,7 +67,7 @@ def test_every_group_of_values_is_closed():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"pipelin": {"sql": "x"}}, "additional properties 'pipelin' not allowed"),
         ({"pipeline": {"sqll": "x"}}, "at '/pipeline': additional properties 'sqll' not allowed"),
@@ -95,8 +95,8 @@ def test_every_group_of_values_is_closed():
     ],
     ids=lambda value: ".".join(value) if isinstance(value, dict) else "",
 )
-def test_a_mistake_is_refused_with_its_place(changes: Mapping[str, Any], said: str):
-    assert said in refused(changes)
+def test_a_mistake_is_refused_with_its_place(changes: Mapping[str, Any], message: str):
+    assert message in refused(changes)
 
 
 def test_a_chart_above_may_switch_this_one_on_and_hand_down_its_globals():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.checkpoint.batch_log import Range, add_starts, last, note_done, plan_anew, ranges, unfinished
+from service.checkpoint.batch_log import Range, add_starts, last, note_done, ranges, remove_plan, unfinished
 from service.checkpoint.files import FolderFiles
 
 TICK = '{"now": 5, "channels": {"0": ["s0000/t/00000"]}, "ended": []}'
@@ -52,8 +52,8 @@ def test_the_first_batch_starts_where_each_source_began(tmp_path: Path) -> None:
 
 def test_a_plan_that_is_forgotten_leaves_the_batch_before(checkpoint: Path) -> None:
     files = FolderFiles(str(checkpoint))
-    plan_anew(files, 7)
-    plan_anew(files, 7)
+    remove_plan(files, 7)
+    remove_plan(files, 7)
     assert unfinished(files) is None
     assert sorted(p.name for p in (checkpoint / "offsets").iterdir()) == [".6.crc", "6"]
 

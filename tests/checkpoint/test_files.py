@@ -37,7 +37,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
         yield CheckpointAddress(str(tmp_path / "checkpoint")).open()
     elif request.param == "s3a":
         with fake_s3() as (address, _):
-            told = {
+            settings = {
                 "fs.s3a.endpoint": address,
                 "fs.s3a.endpoint.region": "nowhere-1",
                 "fs.s3a.path.style.access": "true",
@@ -45,10 +45,10 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
                 "fs.s3a.bucket.bucket.access.key": "own",
                 "fs.s3a.secret.key": "secret",
             }
-            yield CheckpointAddress("s3a://bucket/folder/job", told, scratch, 1 << 20).open()
+            yield CheckpointAddress("s3a://bucket/folder/job", settings, scratch, 1 << 20).open()
     else:
-        told = {"fs.gs.storage.root.url": request.getfixturevalue("google"), "fs.gs.auth.type": "UNAUTHENTICATED"}
-        yield CheckpointAddress(f"gs://bucket/{tmp_path.name}/job", told, scratch, 1 << 20).open()
+        settings = {"fs.gs.storage.root.url": request.getfixturevalue("google"), "fs.gs.auth.type": "UNAUTHENTICATED"}
+        yield CheckpointAddress(f"gs://bucket/{tmp_path.name}/job", settings, scratch, 1 << 20).open()
 
 
 def test_a_file_is_read_as_it_was_written_whole_and_in_part(files: Files) -> None:
@@ -56,8 +56,8 @@ def test_a_file_is_read_as_it_was_written_whole_and_in_part(files: Files) -> Non
     files.put("tailrace/state/one", [b"abc", pa.py_buffer(b"defgh"), b""])
     assert files.get("tailrace/state/one") == b"abcdefgh"
     assert files.block(StoredAt("tailrace/state/one", 2, 4)).to_pybytes() == b"cdef"
-    files.put("tailrace/state/one", [b"anew"])
-    assert files.get("tailrace/state/one") == b"anew"
+    files.put("tailrace/state/one", [b"rewritten"])
+    assert files.get("tailrace/state/one") == b"rewritten"
 
 
 def test_the_files_of_a_folder_are_listed_and_removed(files: Files) -> None:

@@ -21,8 +21,8 @@ def offsets(topic: str, at: int) -> dict[str, dict[str, int]]:
 
 
 def plan(files: FolderFiles, number: int, *lines: object, done: bool = True) -> None:
-    told = [json.dumps(each) if each else "-" for each in (*lines, TICKS)]
-    files.put(f"offsets/{number}", ["\n".join(["v1", f'{{"batchTimestampMs":{number}}}', *told]).encode()])
+    stored = [json.dumps(each) if each else "-" for each in (*lines, TICKS)]
+    files.put(f"offsets/{number}", ["\n".join(["v1", f'{{"batchTimestampMs":{number}}}', *stored]).encode()])
     if done:
         files.put(f"commits/{number}", [b"v1\n{}"])
 
@@ -65,8 +65,8 @@ def test_a_source_that_was_backfilled_goes_on_from_where_the_backfill_has_read(
 
 
 def test_it_is_done_again_by_whoever_starts_next_and_not_once_a_batch_is_planned(files: FolderFiles) -> None:
-    told = LogChange.between(files, [0, 1], [1, 2, 0]).to_json()
-    change = LogChange.from_json(json.loads(json.dumps(told)))
+    stored = LogChange.between(files, [0, 1], [1, 2, 0]).to_json()
+    change = LogChange.from_json(json.loads(json.dumps(stored)))
     for _ in range(2):
         change.put(files)
         assert ends(files, 2) == [offsets("b", 40), None, offsets("a", 20), TICKS]
@@ -104,7 +104,7 @@ def test_one_that_is_killed_after_any_file_is_ended_by_the_next(files: FolderFil
             begin(files, position, topic)
 
 
-def test_where_no_batch_was_done_the_sources_begin_anew(tmp_path: Path) -> None:
+def test_where_no_batch_was_done_the_sources_begin_again(tmp_path: Path) -> None:
     files = FolderFiles(str(tmp_path))
     begin(files, 0, "a")
     begin(files, 1, "b")

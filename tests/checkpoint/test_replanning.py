@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from service.checkpoint.batch_log import last, unfinished
+from service.checkpoint.blocks import FOLDER as BLOCKS
 from service.checkpoint.files import FolderFiles, StoredAt
 from service.checkpoint.small_files import SmallFiles
 from service.checkpoint.version import LevelState, Version
@@ -51,10 +53,10 @@ def replanning(
     committed: Mapping[int | tuple[int, int], int],
     levels: int = 1,
     clusters: int = 1,
-    told: list[tuple[int, bool]] | None = None,
+    recorded: list[tuple[int, bool]] | None = None,
 ) -> Replanning:
     """Of a job with two tasks; `committed` is the batch of the marker of each (of one cluster, where that is named),
-    which are read after the plan number was taken. `told` is filled with the task of each marker that is committed
+    which are read after the plan number was taken. `recorded` is filled with the task of each marker that is committed
     again, and whether it says that the batch is skipped."""
     source = SimpleNamespace(
         id=0, table=SimpleNamespace(name="orders", connector=SimpleNamespace(kind="kafka", topic_pattern=None))
@@ -65,13 +67,13 @@ def replanning(
     memory = SmallFiles(files)
     made = Replanning(deployment, files, memory)
 
-    def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int, said: bytes) -> bool:
+    def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int, skipped: bytes) -> bool:
         assert memory.read(PLAN) == plan
         assert fenced == {(n, p) for n in range(clusters) for p in range(2)}, "no task hides the marker of another"
         if committed.get((number, place), committed.get(place, -1)) >= batch:
             return True
-        if told is not None:
-            told.append((place, bool(said)))
+        if recorded is not None:
+            recorded.append((place, bool(skipped)))
         return False
 
     fenced: set[tuple[int, int]] = set()
@@ -92,13 +94,34 @@ def checkpoint(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_batch_is_planned_anew_with_half_of_its_records(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_replanned_with_half_of_its_records(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = FolderFiles(str(checkpoint))
     assert replanning(files, monkeypatch, {}).cut() == (7, 1001, 500)
     assert unfinished(files) is None
     assert SmallFiles(files).read(CUT) == {"batch": 7, "rows": 500}
     planned(checkpoint, 7, '{"t":{"0":509,"1":21}}', TICK)
     assert replanning(files, monkeypatch, {}).cut().rows == 250
+
+
+@pytest.mark.parametrize(
+    ("clusters", "committed", "stays"),
+    [(1, {}, False), (2, {}, False), (1, {0: 6, 1: 7}, True), (0, {}, True)],
+    ids=["nothing is committed", "nor on two clusters", "a part is committed", "without a marker it cannot be known"],
+)
+def test_files_of_killed_attempts_go_with_the_plan_that_they_belong_to(
+    clusters: int,
+    committed: Mapping[int | tuple[int, int], int],
+    stays: bool,
+    checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = FolderFiles(str(checkpoint))
+    for batch in (6, 7):
+        files.put(f"{BLOCKS}/00000000{batch}-1-0-x.1", [b"a block"])
+    job = replanning(files, monkeypatch, committed, clusters=clusters)
+    with suppress(PlanKept):
+        job.cut()
+    assert files.names(BLOCKS) == ["000000006-1-0-x.1", *(["000000007-1-0-x.1"] if stays else [])]
 
 
 @pytest.mark.parametrize("do", ["cut", "skip"])
@@ -119,27 +142,27 @@ def test_a_batch_of_which_a_part_is_committed_is_kept(
     [(1, 1, {0: 7, 1: 6}), (1, 1, {0: 6, 1: 7}), (0, 2, {0: 6, (0, 1): 7, (1, 1): 6})],
     ids=["the first task", "the last task", "without state, one of two clusters"],
 )
-def test_no_task_is_told_of_a_skip_that_is_refused(
+def test_no_skip_that_is_refused_is_recorded_for_a_task(
     levels: int,
     clusters: int,
     committed: Mapping[int | tuple[int, int], int],
     checkpoint: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    files, told = FolderFiles(str(checkpoint)), list[tuple[int, bool]]()
+    files, recorded = FolderFiles(str(checkpoint)), list[tuple[int, bool]]()
     SmallFiles(files).write("readers", 2)
     with pytest.raises(PlanKept, match="part of batch 7 is committed"):
-        replanning(files, monkeypatch, committed, levels, clusters, told).skip("too large")
-    assert told
-    assert not any(skipped for _, skipped in told)
+        replanning(files, monkeypatch, committed, levels, clusters, recorded).skip("too large")
+    assert recorded
+    assert not any(skipped for _, skipped in recorded)
 
 
-def test_tasks_are_told_of_a_skip_once_none_can_commit_the_batch(
+def test_a_skip_is_recorded_once_no_task_can_commit_the_batch(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[int, bool]] = []
-    replanning(FolderFiles(str(checkpoint)), monkeypatch, {}, told=told).skip("too large")
-    assert told == [(0, False), (1, False), (0, True), (1, True)]
+    recorded: list[tuple[int, bool]] = []
+    replanning(FolderFiles(str(checkpoint)), monkeypatch, {}, recorded=recorded).skip("too large")
+    assert recorded == [(0, False), (1, False), (0, True), (1, True)]
 
 
 def test_without_state_the_tasks_that_have_not_written_are_skipped_alone(

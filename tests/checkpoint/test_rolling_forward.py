@@ -56,7 +56,7 @@ class Copy:
         return {topic: {0: self.length} for topic in topics}
 
     def _written(self, since: dict[int, int] | None) -> Written:
-        """All that is told of lies at the end of the topic."""
+        """All batches that have plans lie at the end of the topic."""
         self.looked_from.append(since)
         packed: dict[int, tuple[bytes, ...]] = {}
         for place, each in self.plans:
@@ -225,12 +225,14 @@ def test_a_batch_of_which_some_tasks_were_skipped_is_not_done_by_these(copy: Cop
 
 
 @pytest.mark.parametrize("known", [(), (5, 6), (4, 6)])
-def test_a_copy_whose_batches_are_not_told_of_is_refused(known: tuple[int, ...], copy: Copy) -> None:
+def test_a_copy_whose_batches_have_no_plans_is_refused(known: tuple[int, ...], copy: Copy) -> None:
     copy.markers = {0: Marker(6, b"d"), 1: Marker(6, b"d")}
     copy.plans = [(0, plan(n)) for n in known]
-    with pytest.raises(TooOld, match="the copy ends with batch 3, batches up to 6 are committed; topic marks") as told:
+    with pytest.raises(
+        TooOld, match="the copy ends with batch 3, batches up to 6 are committed; topic marks"
+    ) as caught:
         copy.look()
-    assert f"batch {min({4, 5, 6} - set(known))}\n" in str(told.value)
+    assert f"batch {min({4, 5, 6} - set(known))}\n" in str(caught.value)
     assert last(copy.files, "offsets") == 3
 
 
@@ -252,7 +254,7 @@ def test_without_state_a_batch_in_which_nothing_was_read_is_passed(copy: Copy) -
     ("begins", "passed"),
     [('{"t":{"0":40}}', True), ('{"t":{"0":40,"1":0},"u":{"0":3}}', True), ('{"t":{"0":60}}', False), (None, False)],
 )
-def test_without_state_a_batch_that_nothing_tells_of_is_passed_only_where_it_had_no_records(
+def test_without_state_a_batch_without_a_plan_is_passed_only_where_it_had_no_records(
     copy: Copy, begins: str | None, passed: bool
 ) -> None:
     """Its plan may be gone as well, since the plans of later batches have taken its place."""
@@ -275,7 +277,7 @@ def test_partitions_that_came_later_start_where_they_started_then(copy: Copy) ->
     assert BatchPlan.planned(copy.files, 4, shards=2, readers=0, plan=0, starts_of=[0]).starts == came.starts
 
 
-def test_a_plan_tells_where_its_batch_begins_without_reading_of_the_batch_before_again(copy: Copy) -> None:
+def test_a_plan_shows_where_its_batch_begins_without_reading_the_batch_before_again(copy: Copy) -> None:
     def starts(before: BatchPlan | None) -> Any:
         made = BatchPlan.planned(copy.files, 3, shards=2, readers=0, plan=0, starts_of=[0], before=before)
         return dict(made.starts)

@@ -26,9 +26,9 @@ def shard(number: int, level: int = 1) -> ShardState:
     return ShardState(level, number, {"last": level} if number == 0 else None, place)
 
 
-def test_a_version_is_what_the_tasks_of_its_batch_have_told(files: Files) -> None:
-    told = [shard(number, level) for level in (2, 1) for number in (2, 3, 0, 1)]
-    version = Version.of((ShardState.from_json(each.to_json()) for each in told), levels=2, shards=4)
+def test_a_version_is_what_the_tasks_of_its_batch_have_reported(files: Files) -> None:
+    reports = [shard(number, level) for level in (2, 1) for number in (2, 3, 0, 1)]
+    version = Version.of((ShardState.from_json(each.to_json()) for each in reports), levels=2, shards=4)
     version.write(files, 7)
     again = Version.before(files, 8)
     assert again == version
@@ -36,7 +36,7 @@ def test_a_version_is_what_the_tasks_of_its_batch_have_told(files: Files) -> Non
     assert [place.offset for place in again.levels[2].manifests] == [0, 100, 200, 300]
 
 
-def test_a_batch_of_which_a_task_told_nothing_is_not_done() -> None:
+def test_a_batch_of_which_a_task_reported_nothing_is_not_done() -> None:
     with pytest.raises(ValueError, match="level 1 has reports of 3 of its 4 shards"):
         Version.of([shard(0), shard(1), shard(3)], levels=1, shards=4)
 
@@ -102,8 +102,8 @@ class Job:
             self._manifests[shard] = Manifest(b"{}", kept)
             self._places[shard] = writer.add(pa.py_buffer(self._manifests[shard].to_bytes()))
         writer.close()
-        told = [ShardState(1, shard, {}, place) for shard, place in enumerate(self._places)]
-        Version.of(told, 1, len(told)).write(self._files, number)
+        reports = [ShardState(1, shard, {}, place) for shard, place in enumerate(self._places)]
+        Version.of(reports, 1, len(reports)).write(self._files, number)
 
     def _spread_over(self, shards: int) -> None:
         before, after = Layout(max(1, len(self._manifests))), Layout(shards)

@@ -49,9 +49,12 @@ class Postgres:
 
     def start(self) -> None:
         """Afterwards it answers."""
-        told = ["-p", str(self.port), "-h", "127.0.0.1", "-k", str(self._folder), "-F"]
+        options = ["-p", str(self.port), "-h", "127.0.0.1", "-k", str(self._folder), "-F"]
         self._server = subprocess.Popen(
-            [*self._command("postgres"), *told], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=self._user
+            [*self._command("postgres"), *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=self._user,
         )
         until = monotonic() + _STARTING
         while True:

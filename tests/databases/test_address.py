@@ -33,7 +33,7 @@ def test_a_url_is_that_of_sqlalchemy(given: str, expected: str):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ("jdbc:mysql://db/shop", "only PostgreSQL and SQLite"),
         ("db:5432/shop", "jdbc:postgresql://host"),
@@ -44,8 +44,8 @@ def test_a_url_is_that_of_sqlalchemy(given: str, expected: str):
         ("jdbc:sqlite::memory:", "in memory"),
     ],
 )
-def test_other_urls_are_refused_without_being_shown(given: str, told: str):
-    with pytest.raises(ValueError, match=told) as error:
+def test_other_urls_are_refused_without_being_shown(given: str, expected: str):
+    with pytest.raises(ValueError, match=expected) as error:
         sqlalchemy_url(given)
     assert given not in str(error.value)
 

@@ -98,15 +98,17 @@ def test_a_key_column_of_another_type_is_an_error_of_the_table(tmp_path: Path, o
 
 
 @pytest.mark.parametrize(
-    ("statements", "columns", "told"),
+    ("statements", "columns", "expected"),
     [
         ([], (("id", BIGINT),), "no such table: customers"),
         (["CREATE TABLE customers (id BIGINT)"], (("id", BIGINT), ("nam", STRING)), "no such column: nam"),
     ],
 )
-def test_what_is_not_there_is_an_error_of_the_table_at_once(tmp_path: Path, opened: Opener, statements, columns, told):
+def test_what_is_not_there_is_an_error_of_the_table_at_once(
+    tmp_path: Path, opened: Opener, statements, columns, expected
+):
     clock = _Clock()
-    with pytest.raises(DatabaseConfigError, match=told):
+    with pytest.raises(DatabaseConfigError, match=expected):
         opened(lookup_of(sqlite_file(tmp_path, *statements), columns=columns), clock).rows([(1,)])
     assert clock.pauses == []
 

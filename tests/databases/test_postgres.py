@@ -66,13 +66,13 @@ Opener = Callable[[Lookup], TableLookup]
 
 def in_server(server: Postgres, lookup: Lookup) -> Lookup:
     """The lookup with user and password as options of their own."""
-    told = {"url": server.url, "username": "shop", "password": PASSWORD}
-    return replace(lookup, table=replace(lookup.table, connector=replace(lookup.table.connector, properties=told)))
+    settings = {"url": server.url, "username": "shop", "password": PASSWORD}
+    return replace(lookup, table=replace(lookup.table, connector=replace(lookup.table.connector, properties=settings)))
 
 
-def table(server: Postgres, name: str, columns: Columns, **told: object) -> Lookup:
-    keys = told.pop("keys", (0,))
-    options = LookupOptions(name, **told)  # type: ignore[arg-type]
+def table(server: Postgres, name: str, columns: Columns, **given: object) -> Lookup:
+    keys = given.pop("keys", (0,))
+    options = LookupOptions(name, **given)  # type: ignore[arg-type]
     return in_server(server, lookup_of(server.url, options, columns=columns, keys=keys))  # type: ignore[arg-type]
 
 
@@ -152,26 +152,26 @@ def test_keys_of_several_columns_and_many_pieces(server: Postgres, opened: Opene
 def test_a_key_that_the_database_cannot_read_does_not_stop_the_others(server: Postgres, opened: Opener):
     lookup = opened(table(server, "kinds", (("u", STRING), ("id", BIGINT))))
     found = lookup.found(keys(["no uuid", "00000000-0000-0000-0000-000000000005"]), 0)
-    told = {row["c0"]: (row["c1"], row[REASON]) for row in found.to_pylist()}
-    assert told["00000000-0000-0000-0000-000000000005"] == (1, None)
-    value, why = told["no uuid"]
+    values = {row["c0"]: (row["c1"], row[REASON]) for row in found.to_pylist()}
+    assert values["00000000-0000-0000-0000-000000000005"] == (1, None)
+    value, why = values["no uuid"]
     assert value is None
     assert why.startswith("it cannot be looked up in table customers: invalid input syntax for type uuid")
 
 
 @pytest.mark.parametrize(
-    ("name", "columns", "told"),
+    ("name", "columns", "expected"),
     [
         ("nothing", (("id", BIGINT),), 'relation "nothing" does not exist'),
         ("kinds", (("id", BIGINT), ("nam", STRING)), 'column "nam" does not exist'),
     ],
 )
-def test_what_is_not_there_is_an_error_of_the_table(server: Postgres, opened: Opener, name, columns, told):
-    with pytest.raises(DatabaseConfigError, match=told):
+def test_what_is_not_there_is_an_error_of_the_table(server: Postgres, opened: Opener, name, columns, expected):
+    with pytest.raises(DatabaseConfigError, match=expected):
         opened(table(server, name, columns)).found(keys([1]), 0)
 
 
-def test_a_wrong_password_is_told_without_it(server: Postgres, opened: Opener):
+def test_a_wrong_password_is_reported_without_it(server: Postgres, opened: Opener):
     lookup = lookup_of(f"jdbc:postgresql://127.0.0.1:{server.port}/postgres?user=shop&password=wrong+one")
     options = LookupOptions("customers", retries=0)
     connector = replace(lookup.table.connector, lookup=options)
@@ -181,7 +181,7 @@ def test_a_wrong_password_is_told_without_it(server: Postgres, opened: Opener):
 
 
 @pytest.mark.parametrize(
-    ("database", "login", "told"),
+    ("database", "login", "expected"),
     [
         ("postgres", {"username": "shop", "password": "wrong one"}, "password authentication failed"),
         ("postgres", {"username": "shop"}, "no password supplied"),
@@ -190,14 +190,14 @@ def test_a_wrong_password_is_told_without_it(server: Postgres, opened: Opener):
     ],
 )
 def test_a_login_that_is_refused_is_a_mistake_before_the_start(
-    server: Postgres, database: str, login: dict[str, str], told: str
+    server: Postgres, database: str, login: dict[str, str], expected: str
 ):
     lookup = table(server, "customers", (("id", BIGINT), ("name", STRING)))
     properties = {"url": f"{server.url.rpartition('/')[0]}/{database}"}
     connector = replace(lookup.table.connector, properties={**properties, **login})
     (mistake,) = mistakes(looked_up_table(replace(lookup, table=replace(lookup.table, connector=connector))))
     assert "refuses the login" in mistake
-    assert told in mistake
+    assert expected in mistake
     assert "wrong one" not in mistake
 
 
@@ -251,20 +251,20 @@ def test_a_table_whose_columns_are_as_declared_has_no_mistakes(server: Postgres)
     assert mistakes_of(table(server, "checked", TYPES)) == mistakes_of(table(server, "seen", TYPES)) == []
 
 
-def test_all_mistakes_of_a_declared_table_are_told_at_once(server: Postgres):
-    server.run("CREATE TABLE wrong (id bigint, told jsonb, city text, at timestamptz, list int[])")
-    columns: Columns = (("id", STRING), ("told", STRING), ("cty", STRING), ("at", Timestamp(3)), ("list", BIGINT))
+def test_all_mistakes_of_a_declared_table_are_reported_at_once(server: Postgres):
+    server.run("CREATE TABLE wrong (id bigint, words jsonb, city text, at timestamptz, list int[])")
+    columns: Columns = (("id", STRING), ("words", STRING), ("cty", STRING), ("at", Timestamp(3)), ("list", BIGINT))
     assert [each.splitlines() for each in mistakes_of(table(server, "wrong", columns))] == [
         [f'table customers: column "{name}" is declared {declared}, and is {there} in the database', HINT]
         if declared
         else [
             'table customers: its table in the database has no column "cty"',
-            "  detail: it has id, told, city, at, list",
+            "  detail: it has id, words, city, at, list",
             '  hint:   did you mean "city"?',
         ]
         for name, declared, there in (
             ("id", "STRING", "BIGINT"),
-            ("told", "STRING", "JSONB"),
+            ("words", "STRING", "JSONB"),
             ("cty", "", ""),
             ("at", "TIMESTAMP(3)", "TIMESTAMP WITH TIME ZONE"),
             ("list", "BIGINT", "INTEGER[]"),

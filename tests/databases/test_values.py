@@ -1,4 +1,4 @@
-"""Values of drivers as values of the declared types: exactly, or not at all."""
+"""Values of drivers as values of the declared types: exactly, or refused."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');"""
 
 def printed(*command: str, code: int = 0, folder: Path = ROOT) -> str:
     """What a command prints, run in `folder`; it must end with this exit code."""
-    with io.StringIO() as said, redirect_stdout(said), redirect_stderr(said), chdir(folder):
+    with io.StringIO() as output, redirect_stdout(output), redirect_stderr(output), chdir(folder):
         ended = main(command)
-        text = said.getvalue()
+        text = output.getvalue()
     if ended != code:
         raise AssertionError(f"tailrace {' '.join(command)} ended with {ended}:\n{text}")
     return text
@@ -71,8 +71,8 @@ def query() -> str:
 
 def tested() -> str:
     """The golden test of the worked example, which compares `changes` and `wire` with what comes."""
-    said = printed("test", str(EXAMPLE))
-    return fenced("$ tailrace test examples/spending_by_city\n" + re.sub(r"[\d.]+ s$", "0.3 s", said.rstrip()))
+    output = printed("test", str(EXAMPLE))
+    return fenced("$ tailrace test examples/spending_by_city\n" + re.sub(r"[\d.]+ s$", "0.3 s", output.rstrip()))
 
 
 def changes() -> str:

@@ -14,10 +14,10 @@ from tests.docs.pages import ROOT, table_rows, text_of
 ARCHIVES = [archive for name in LISTS for archive in load(name).archives]
 PAGE = text_of(ROOT / "docs" / "security.md")
 (LINE,) = re.findall("^The Java archives, reviewed by hand .*$", PAGE, re.MULTILINE)
-TOLD = [found for cells in table_rows(PAGE, LINE) for found in re.findall(r"`([^`]+)`(?: (\d[\w.-]*))?", cells[0])]
-"""Names of archives, `*` for any letters, each with its version or the beginning of it where that is told."""
+LISTED = [found for cells in table_rows(PAGE, LINE) for found in re.findall(r"`([^`]+)`(?: (\d[\w.-]*))?", cells[0])]
+"""Names of archives, `*` for any letters, each with its version or the beginning of it where that is given."""
 
-TOLD_TOGETHER = {"org.apache.kafka", "software.amazon.awssdk"}
+LISTED_TOGETHER = {"org.apache.kafka", "software.amazon.awssdk"}
 """Groups of which the page names the parts together."""
 
 
@@ -26,14 +26,14 @@ def named(artifact: str, name: str) -> bool:
     return fnmatch(artifact, name) or fnmatch(artifact, f"{name}_2.13")
 
 
-@pytest.mark.parametrize(("name", "version"), TOLD)
-def test_an_archive_that_is_told_of_is_there_in_this_version(name: str, version: str):
+@pytest.mark.parametrize(("name", "version"), LISTED)
+def test_an_archive_that_is_listed_is_there_in_this_version(name: str, version: str):
     versions = [archive.version for archive in ARCHIVES if named(archive.artifact, name)]
     assert [each for each in versions if f"{each}.".startswith(f"{version}." if version else "")]
 
 
-def test_every_archive_is_told_of():
-    alone = [archive for archive in ARCHIVES if archive.group not in TOLD_TOGETHER]
-    assert [str(each) for each in alone if not any(named(each.artifact, name) for name, _ in TOLD)] == []
+def test_every_archive_is_listed():
+    alone = [archive for archive in ARCHIVES if archive.group not in LISTED_TOGETHER]
+    assert [str(each) for each in alone if not any(named(each.artifact, name) for name, _ in LISTED)] == []
     (sdk,) = re.findall(r"Amazon's SDK ([\d.]+\d)", PAGE)
     assert {archive.version for archive in ARCHIVES if archive.group == "software.amazon.awssdk"} == {sdk}

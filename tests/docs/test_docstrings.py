@@ -82,7 +82,7 @@ def bases(owner: str) -> list[str]:
 @cache
 def methods(owner: str) -> dict[str, bool]:
     """The members of a class and of those that it extends, and whether a docstring describes them."""
-    found = {name: told for base in bases(owner) for name, told in methods(base).items()}
+    found = {name: text for base in bases(owner) for name, text in methods(base).items()}
     for each in classes()[owner].body:
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
             found[each.name] = found.get(each.name, False) or ast.get_docstring(each) is not None
@@ -170,7 +170,7 @@ def test_each_shape_of_a_window_shows_an_example():
         if name.place.startswith("operators/windows/shapes.py:")
     }
     # Attached windows have no shape of their own.
-    assert {name for name, told in shown.items() if not told} == {"", "Attached"}
+    assert {name for name, text in shown.items() if not text} == {"", "Attached"}
 
 
 def test_each_encoding_of_changes_shows_an_example():

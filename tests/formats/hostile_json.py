@@ -83,7 +83,7 @@ NESTED: list[t.DataType] = [
 
 
 def columns(chance: Random) -> tuple[tuple[str, ...], tuple[t.DataType, ...]]:
-    """Names and types of a table: of few columns as a rule, and at times of so many that keys are counted."""
+    """Names and types of a table: of few columns as a rule, and at times of enough that keys are counted."""
     count = chance.choice([1, 1, 2, 3, 6, 26])
     pool = NAMES if count <= len(NAMES) else (*NAMES, *(f"c{i}" for i in range(20)))
     names = tuple(chance.sample(pool, count))

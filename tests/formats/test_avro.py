@@ -197,7 +197,7 @@ def test_a_value_is_read_as_the_column_has_it(
         ),
     ],
 )
-def test_a_schema_that_cannot_be_resolved_is_told_with_its_id(
+def test_a_schema_that_cannot_be_resolved_is_reported_with_its_id(
     registry: SmallRegistry, writer: object, type_: DataType, why: str
 ):
     old = record("long" if type_ == BIGINT else "null", "string")
@@ -575,14 +575,14 @@ def test_changes_are_written_and_read_as_debezium_does(registry: SmallRegistry, 
     lines = out["value"].to_pylist()
     (number,) = registry.subjects["t-value"]
     schema = fastavro.parse_schema(json.loads(registry.schemas[number][0]))
-    told = [fastavro.schemaless_reader(io.BytesIO(line[5:]), schema) for line in lines]
+    read = [fastavro.schemaless_reader(io.BytesIO(line[5:]), schema) for line in lines]
     b, c = {"k": 2, "v": "b"}, {"k": 2, "v": "c"}
     updated = (
         [{"before": b, "after": c, "op": "u"}]
         if updates == "u"
         else [{"before": b, "after": None, "op": "d"}, {"before": None, "after": c, "op": "c"}]
     )
-    assert told == [
+    assert read == [
         {"before": None, "after": {"k": 1, "v": "a"}, "op": "c"},
         *updated,
         {"before": {"k": 3, "v": "d"}, "after": None, "op": "d"},

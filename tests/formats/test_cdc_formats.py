@@ -63,12 +63,12 @@ def test_a_record_is_the_changes_that_it_describes(source, record: str, changes:
     ],
 )
 def test_a_record_that_says_nothing_that_makes_sense_is_a_dead_letter(source, record: str, detail: str):
-    ((offset, reason, told),) = dead(source, record)
+    ((offset, reason, why),) = dead(source, record)
     assert (offset, reason) == (0, "bad-value")
-    assert detail in told
+    assert detail in why
 
 
-def test_canal_reads_the_databases_and_tables_that_it_is_told_to():
+def test_canal_reads_the_databases_and_tables_that_its_options_name():
     source = table(COLUMNS, "canal-json", {"database.include": "shop.*", "table.include": "orders"})
     record = '{{"data":[{{"k":1,"v":"a"}}],"type":"INSERT","database":"{}","table":"{}"}}'
     given = [record.format(*names) for names in (("shop1", "orders"), ("shop1", "users"), ("other", "orders"))]
@@ -143,17 +143,17 @@ INSERTS = {
 }
 
 
-@pytest.mark.parametrize(("form", "told"), [("canal", AS_CANAL), ("maxwell", AS_MAXWELL), ("ogg", AS_OGG)])
-def test_what_a_record_says_beside_its_rows_is_metadata(form: str, told: dict[str, tuple[DataType, str, object]]):
-    columns = {f"m{i}": kind for i, (kind, _, _) in enumerate(told.values())}
-    keys = {f"m{i}": key for i, key in enumerate(told)}
+@pytest.mark.parametrize(("form", "known"), [("canal", AS_CANAL), ("maxwell", AS_MAXWELL), ("ogg", AS_OGG)])
+def test_what_a_record_says_beside_its_rows_is_metadata(form: str, known: dict[str, tuple[DataType, str, object]]):
+    columns = {f"m{i}": kind for i, (kind, _, _) in enumerate(known.values())}
+    keys = {f"m{i}": key for i, key in enumerate(known)}
     source = table({**columns, "k": BIGINT}, f"{form}-json", metadata=keys)
-    beside = tuple(value for _, _, value in told.values())
+    beside = tuple(value for _, _, value in known.values())
     ids = (1, 2) if form == "canal" else (1,)
-    record = INSERTS[form].format(beside="".join(f",{text}" for _, text, _ in told.values()))
+    record = INSERTS[form].format(beside="".join(f",{text}" for _, text, _ in known.values()))
     assert rows(source, record) == [(*beside, k) for k in ids]
     nothing = INSERTS[form].format(beside="")
-    assert rows(source, nothing) == [(*[None] * len(told), k) for k in ids]
+    assert rows(source, nothing) == [(*[None] * len(known), k) for k in ids]
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_every_metadata_key_that_a_table_may_declare_is_read_and_no_other(
     assert read.keys() == METADATA_OF_FORMATS[f"{form}-json"].keys()
 
 
-@pytest.mark.parametrize(("form", "told"), [("canal", AS_CANAL), ("maxwell", AS_MAXWELL), ("ogg", AS_OGG)])
-def test_one_alone_is_read_without_the_others(form: str, told: dict[str, tuple[DataType, str, object]]):
-    for key, (kind, text, value) in told.items():
+@pytest.mark.parametrize(("form", "known"), [("canal", AS_CANAL), ("maxwell", AS_MAXWELL), ("ogg", AS_OGG)])
+def test_one_alone_is_read_without_the_others(form: str, known: dict[str, tuple[DataType, str, object]]):
+    for key, (kind, text, value) in known.items():
         source = table({"m": kind, "k": BIGINT}, f"{form}-json", metadata={"m": key})
         assert rows(source, INSERTS[form].format(beside=f",{text}"))[0] == (value, 1)
 

@@ -136,7 +136,7 @@ def test_a_row_is_written_as_a_line_that_is_read_again(row: tuple[object, ...], 
     assert again == tuple("" if v is None and i == 1 else v for i, v in enumerate(row))
 
 
-def told_apart(line: str, options: CsvOptions) -> list[str] | None:
+def cells_by_hand(line: str, options: CsvOptions) -> list[str] | None:
     """The cells of a line, character by character; None if it has none."""
     line, cells, at = line.rstrip("\r\n"), [""], 0
     while True:
@@ -184,16 +184,16 @@ def told_apart(line: str, options: CsvOptions) -> list[str] | None:
         CsvOptions(delimiter=" ", quote="-"),
     ],
 )
-def test_cells_are_told_apart_as_they_are_character_by_character(options: CsvOptions):
-    dice, parser = random.Random(1), LineParser(options)
+def test_cells_are_distinguished_as_they_are_character_by_character(options: CsvOptions):
+    rng, parser = random.Random(1), LineParser(options)
     for _ in range(5_000):
         marks = [m for m in (options.quote, options.delimiter, options.escape) if m]
-        line = "".join(dice.choices([*marks, *marks, "a", "n", " ", "\t", "\n", "\r", "0"], k=dice.randrange(12)))
+        line = "".join(rng.choices([*marks, *marks, "a", "n", " ", "\t", "\n", "\r", "0"], k=rng.randrange(12)))
         try:
             found: list[str] | None = parser.cells(line)
         except MalformedLineError:
             found = None
-        assert found == told_apart(line, options), repr(line)
+        assert found == cells_by_hand(line, options), repr(line)
 
 
 @pytest.mark.timeout(20)

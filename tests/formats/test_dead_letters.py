@@ -30,7 +30,7 @@ def test_what_fits_is_left_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("large", "said"),
+    ("large", "message"),
     [
         (record(b"x" * 50_000), b" of 50000 bytes"),
         (record(b"x" * MOST, b"k" * 100), b" of 10000 bytes"),
@@ -40,13 +40,13 @@ def test_what_fits_is_left_as_it_is():
         (record(None, b"k" * 50_000), b"without its key and its own headers"),
     ],
 )
-def test_what_is_too_large_is_cut_and_says_so(large: dict[str, Any], said: bytes):
+def test_what_is_too_large_is_cut_and_says_so(large: dict[str, Any], message: bytes):
     small = record(b"small", b"k")
     first, found, last = cut(small, large, small)
     assert first == last == small
     size = len(found["key"] or b"") + len(found["value"] or b"")
     assert size + sum(len(h["key"]) + len(h["value"]) for h in found["headers"]) <= MOST
-    told = {h["key"]: h["value"] for h in found["headers"]}
-    assert told["tailrace-reason"] == b"bad-json"
-    assert said in told["tailrace-cut"]
+    headers = {h["key"]: h["value"] for h in found["headers"]}
+    assert headers["tailrace-reason"] == b"bad-json"
+    assert message in headers["tailrace-cut"]
     assert (large["value"] or b"").startswith(found["value"] or b"")

@@ -45,7 +45,7 @@ def test_a_record_that_may_be_no_object_is_found_wherever_it_stands(record: str,
 
 
 @pytest.mark.parametrize(("record", "suspect"), RECORDS)
-def test_every_way_of_reading_a_block_tells_it(record: str, suspect: bool):
+def test_every_way_of_reading_a_block_finds_it(record: str, suspect: bool):
     for mode in ParseMode:
         way = Statement(Fields(("x",), (types.BIGINT,)), JsonOptions(), mode)
         read = way.read(pa.array(['{"x":1}', record, '{"x":2}']), Sql())

@@ -125,7 +125,7 @@ def block(sink: Table, given: pa.Table) -> EncodedBlock:
     return encode_changes(given, encoder(sink, tuple(range(len(sink.columns))), "q"), SQL)
 
 
-def check(sink: Table, good: Any, bad: Any, said: str) -> None:
+def check(sink: Table, good: Any, bad: Any, message: str) -> None:
     """One block of good and bad rows: the good ones are written as they are alone, each bad one says why."""
     given = [good, bad, good, good, bad]
     found = block(sink, changes(sink, *((1, (each,)) for each in given)))
@@ -135,7 +135,7 @@ def check(sink: Table, good: Any, bad: Any, said: str) -> None:
     assert found.dead.drop_columns("_reason").to_pylist() == rows.to_pylist()
     for reason in found.dead["_reason"].to_pylist():
         assert reason.startswith('column "a')
-        assert said in reason
+        assert message in reason
     letters = row_records(found.dead, ["a"], "sink t", NOT_ENCODABLE, SQL)
     headers = [{h["key"]: h["value"] for h in each} for each in letters["headers"].to_pylist()]
     assert {each["tailrace-reason"] for each in headers} == {b"not-encodable"}
@@ -144,14 +144,16 @@ def check(sink: Table, good: Any, bad: Any, said: str) -> None:
     assert all(set(json.loads(value or "")) == {"a", "_weight"} for value in values(letters))
 
 
-@pytest.mark.parametrize(("type_", "schema", "good", "bad", "said"), AVRO)
-def test_what_an_avro_schema_cannot_hold_is_a_dead_letter(type_: DataType, schema: Any, good: Any, bad: Any, said: str):
-    check(avro(type_, schema), good, bad, said)
+@pytest.mark.parametrize(("type_", "schema", "good", "bad", "message"), AVRO)
+def test_what_an_avro_schema_cannot_hold_is_a_dead_letter(
+    type_: DataType, schema: Any, good: Any, bad: Any, message: str
+):
+    check(avro(type_, schema), good, bad, message)
 
 
-@pytest.mark.parametrize(("type_", "field", "good", "bad", "said"), PROTOBUF)
-def test_what_a_message_cannot_hold_is_a_dead_letter(type_: DataType, field: str, good: Any, bad: Any, said: str):
-    check(protobuf(type_, field), good, bad, said)
+@pytest.mark.parametrize(("type_", "field", "good", "bad", "message"), PROTOBUF)
+def test_what_a_message_cannot_hold_is_a_dead_letter(type_: DataType, field: str, good: Any, bad: Any, message: str):
+    check(protobuf(type_, field), good, bad, message)
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "debezium-json", "changelog-json", "raw"])
@@ -235,7 +237,7 @@ def test_an_update_of_other_rows_stays_one_beside_a_row_that_cannot_be_encoded()
     assert found.dead["c0"].to_pylist() == [2, 5]
 
 
-def test_rows_of_which_none_can_be_encoded_are_told_at_once(monkeypatch: pytest.MonkeyPatch):
+def test_rows_of_which_none_can_be_encoded_are_reported_at_once(monkeypatch: pytest.MonkeyPatch):
     asked = 0
     sink = avro(STRING, ENUM)
     made = encoder(sink, (0,), "q")

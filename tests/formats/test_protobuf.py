@@ -166,50 +166,50 @@ def of_one(kind: str, more: str = "") -> str:
     return f'syntax = "proto3"; import "google/protobuf/timestamp.proto"; {more} message M {{ {kind} a = 1; }}'
 
 
-def inner_row(told: Any) -> dict[str, Any]:
-    return {"a": told.a, "b": told.b if told.HasField("b") else None, "c": list(told.c) or None}
+def inner_row(inner: Any) -> dict[str, Any]:
+    return {"a": inner.a, "b": inner.b if inner.HasField("b") else None, "c": list(inner.c) or None}
 
 
-def moment(told: Any, precision: int) -> datetime:
+def moment(instant: Any, precision: int) -> datetime:
     step = 10 ** (6 - precision)
-    micros = (told.seconds * 1_000_000 + told.nanos // 1000) // step * step
+    micros = (instant.seconds * 1_000_000 + instant.nanos // 1000) // step * step
     made: datetime = pa.scalar(micros, pa.timestamp("us")).as_py()
     return made
 
 
-def as_google(told: Any) -> tuple[Any, ...]:
+def as_google(parsed: Any) -> tuple[Any, ...]:
     """The row of a Whole, as Google's library reads it."""
     names = {0: "RED", 1: "GREEN", -3: "DARK"}
 
     def there(name: str) -> bool:
-        return bool(told.HasField(name))
+        return bool(parsed.HasField(name))
 
-    whole = [getattr(told, n) for n in list(WHOLE)[:15]]
+    whole = [getattr(parsed, n) for n in list(WHOLE)[:15]]
     for place in (3, 7):
         whole[place] = Number(whole[place])
     return (
         *whole,
-        names.get(told.color, str(told.color)),
-        told.maybe if there("maybe") else None,
-        told.maybe_s if there("maybe_s") else None,
-        told.maybe_color if there("maybe_color") else None,
-        inner_row(told.inner) if there("inner") else None,
-        list(told.packed) or None,
-        [*map(Number, told.apart)] or None,
-        list(told.doubles) or None,
-        list(told.texts) or None,
-        [*map(inner_row, told.inners)] or None,
-        [names.get(each, str(each)) for each in told.colors] or None,
-        list(told.flags) or None,
-        sorted(told.counts.items()) or None,
-        sorted(((k, inner_row(v)) for k, v in told.by_number.items()), key=lambda pair: pair[0]) or None,
-        told.os if there("os") else None,
-        told.oi if there("oi") else None,
-        inner_row(told.om) if there("om") else None,
-        moment(told.at, 6) if there("at") else None,
-        told.wrapped.value if there("wrapped") else None,
-        told.wrapped_s.value if there("wrapped_s") else None,
-        [moment(each, 3) for each in told.times] or None,
+        names.get(parsed.color, str(parsed.color)),
+        parsed.maybe if there("maybe") else None,
+        parsed.maybe_s if there("maybe_s") else None,
+        parsed.maybe_color if there("maybe_color") else None,
+        inner_row(parsed.inner) if there("inner") else None,
+        list(parsed.packed) or None,
+        [*map(Number, parsed.apart)] or None,
+        list(parsed.doubles) or None,
+        list(parsed.texts) or None,
+        [*map(inner_row, parsed.inners)] or None,
+        [names.get(each, str(each)) for each in parsed.colors] or None,
+        list(parsed.flags) or None,
+        sorted(parsed.counts.items()) or None,
+        sorted(((k, inner_row(v)) for k, v in parsed.by_number.items()), key=lambda pair: pair[0]) or None,
+        parsed.os if there("os") else None,
+        parsed.oi if there("oi") else None,
+        inner_row(parsed.om) if there("om") else None,
+        moment(parsed.at, 6) if there("at") else None,
+        parsed.wrapped.value if there("wrapped") else None,
+        parsed.wrapped_s.value if there("wrapped_s") else None,
+        [moment(each, 3) for each in parsed.times] or None,
     )
 
 
@@ -221,7 +221,7 @@ def in_order(row: Sequence[Any]) -> tuple[Any, ...]:
 
 def random_whole(source: random.Random, depth: int = 0) -> Any:
     """A message with some of its fields, with values at the edges of their types among them."""
-    told = message(WHOLE_SCHEMA, "shop.v1.Whole")()
+    whole = message(WHOLE_SCHEMA, "shop.v1.Whole")()
 
     def some() -> bool:
         return source.random() < 0.4
@@ -247,45 +247,45 @@ def random_whole(source: random.Random, depth: int = 0) -> Any:
         *(("maybe", 64, True), ("oi", 64, True)),
     ):
         if some():
-            setattr(told, name, number(bits, signed))
+            setattr(whole, name, number(bits, signed))
     if some():
-        told.f, told.d = 1.5, source.choice([0.1, -0.0, math.inf])
+        whole.f, whole.d = 1.5, source.choice([0.1, -0.0, math.inf])
     if some():
-        told.b, told.s, told.y = True, "Grüße\0", bytes(range(source.randrange(256)))
+        whole.b, whole.s, whole.y = True, "Grüße\0", bytes(range(source.randrange(256)))
     if some():
-        told.color, told.maybe_color = source.choice([1, -3, 77]), source.choice([0, 1, -9])
+        whole.color, whole.maybe_color = source.choice([1, -3, 77]), source.choice([0, 1, -9])
     if some():
-        told.maybe_s = source.choice(["", "b"])
+        whole.maybe_s = source.choice(["", "b"])
     for name in ("inner", "om"):
         if some():
-            getattr(told, name).CopyFrom(inner())
+            getattr(whole, name).CopyFrom(inner())
     if some():
-        told.os = "s"
-    told.packed.extend(number(32, True) for _ in range(source.choice([0, 0, 1, 40])))
-    told.apart.extend(number(64, False) for _ in range(source.choice([0, 0, 3])))
-    told.doubles.extend(source.random() for _ in range(source.choice([0, 0, 2])))
-    told.texts.extend(source.choice(["", "a", "ß"]) for _ in range(source.choice([0, 0, 2])))
-    told.inners.extend(inner() for _ in range(source.choice([0, 0, 2])))
-    told.colors.extend(source.choice([0, 1, 9]) for _ in range(source.choice([0, 2])))
-    told.flags.extend([True, False][: source.randrange(3)])
+        whole.os = "s"
+    whole.packed.extend(number(32, True) for _ in range(source.choice([0, 0, 1, 40])))
+    whole.apart.extend(number(64, False) for _ in range(source.choice([0, 0, 3])))
+    whole.doubles.extend(source.random() for _ in range(source.choice([0, 0, 2])))
+    whole.texts.extend(source.choice(["", "a", "ß"]) for _ in range(source.choice([0, 0, 2])))
+    whole.inners.extend(inner() for _ in range(source.choice([0, 0, 2])))
+    whole.colors.extend(source.choice([0, 1, 9]) for _ in range(source.choice([0, 2])))
+    whole.flags.extend([True, False][: source.randrange(3)])
     for _ in range(source.choice([0, 0, 3])):
-        told.counts[source.choice("abc")] = number(64, True)
-        told.by_number[number(32, True)].CopyFrom(inner())
+        whole.counts[source.choice("abc")] = number(64, True)
+        whole.by_number[number(32, True)].CopyFrom(inner())
     if some():
-        told.at.seconds, told.at.nanos = source.randrange(-(10**10), 10**10), source.randrange(10**9)
-        told.wrapped.value = source.choice([0, -5])
-        told.times.add().seconds = 5
+        whole.at.seconds, whole.at.nanos = source.randrange(-(10**10), 10**10), source.randrange(10**9)
+        whole.wrapped.value = source.choice([0, -5])
+        whole.times.add().seconds = 5
     if some():
-        told.wrapped_s.value = ""
-    return told
+        whole.wrapped_s.value = ""
+    return whole
 
 
 @pytest.mark.parametrize("count", [1, 7, 400])
 def test_what_google_writes_is_read_as_google_reads_it(count: int):
     source = random.Random(count)
-    told = [random_whole(source) for _ in range(count)]
-    found = [in_order(row) for row in rows(plain(WHOLE), *(each.SerializeToString() for each in told))]
-    assert found == [as_google(each) for each in told]
+    messages = [random_whole(source) for _ in range(count)]
+    found = [in_order(row) for row in rows(plain(WHOLE), *(each.SerializeToString() for each in messages))]
+    assert found == [as_google(each) for each in messages]
 
 
 @pytest.mark.parametrize("count", [1, 400])
@@ -322,11 +322,11 @@ def test_a_message_is_written_byte_for_byte_as_google_writes_it():
     kind = message(text, "M")
     expected = []
     for a, s, d, r, m in given_rows:
-        told = kind(a=a, s=s, d=d, r=r)
+        built = kind(a=a, s=s, d=d, r=r)
         if m is not None:
-            told.m.SetInParent()
-            told.m.a = m["a"]
-        expected.append(told.SerializeToString())
+            built.m.SetInParent()
+            built.m.a = m["a"]
+        expected.append(built.SerializeToString())
     assert encode(sink, *((1, row) for row in given_rows))["value"].to_pylist() == expected
 
 
@@ -342,7 +342,7 @@ message M {
 OF_TWO: dict[str, DataType] = {"i": INT, "s": STRING, "e": STRING, "es": Array(STRING), "old": Array(INT), "b": BOOLEAN}
 
 
-def test_proto2_tells_what_is_not_written_and_has_defaults_of_its_own():
+def test_proto2_knows_what_is_not_written_and_has_defaults_of_its_own():
     kind = message(TWO, "M")
     empty = kind(r=1).SerializeToString()
     assert rows(plain(OF_TWO, TWO, "M"), empty) == [(None, None, None, None, None, None)]
@@ -398,7 +398,7 @@ def test_a_field_is_read_into_a_column(kind: str, type_: DataType, data: bytes |
     if data is None:
         assert [each[1] for each in dead(source, b"\x08\x01")] == ["schema-mismatch"]
         return
-    # Alone, and among so many that they are read together.
+    # Alone, and among enough that they are read together.
     assert rows(source, data) == [read]
     assert rows(source, *([data] * 100)) == [read] * 100
 
@@ -437,9 +437,9 @@ def test_a_bad_record_is_a_dead_letter_and_its_neighbours_are_not(
     kind: str, type_: DataType, data: bytes, reason: str, detail: str | None
 ):
     source = plain({"a": type_}, of_one(kind), "M")
-    (_, told, said) = dead(source, data)[0]
-    assert told == reason
-    assert detail in (said, None)
+    (_, shown, message_text) = dead(source, data)[0]
+    assert shown == reason
+    assert detail in (message_text, None)
     for many in (1, 100):
         found = decode(source, records(*[b"", data] * many))
         assert found.changes.num_rows == many
@@ -477,7 +477,7 @@ def test_bytes_that_nobody_has_written_are_read_as_google_reads_them(drawn: st.D
         row = None if offset in refused else in_order(next(good))
         try:
             made = kind.FromString(line)
-            told = as_google(made)
+            theirs = as_google(made)
         except (DecodeError, UnicodeDecodeError, OverflowError, ValueError):
             continue  # a time that Python does not have, or what Google refuses: some of it we need not look at
         if refused.get(offset) != "wrong-type" and not (row is not None and _has_nan(row)):
@@ -485,7 +485,7 @@ def test_bytes_that_nobody_has_written_are_read_as_google_reads_them(drawn: st.D
             odd = {each.field_number for each in UnknownFieldSet(made)}
             kept = [i for i, name in enumerate(WHOLE) if MAPS.get(name) not in odd]
             assert row is not None, line.hex()
-            assert [row[i] for i in kept] == [told[i] for i in kept], line.hex()
+            assert [row[i] for i in kept] == [theirs[i] for i in kept], line.hex()
 
 
 def _has_nan(value: Any) -> bool:
@@ -529,12 +529,12 @@ def test_a_null_in_an_array_or_a_map_is_written_as_a_default():
     columns: dict[str, DataType] = {"texts": Array(STRING), "packed": Array(INT), "inners": Array(INNER), "i64": BIGINT}
     line = encode(plain(columns, write_null_string_literal="-"), (1, (["a", None], [None, 1], [None], None)))
     (value,) = line["value"].to_pylist()
-    told = message(WHOLE_SCHEMA, "shop.v1.Whole").FromString(value)
-    assert (list(told.texts), list(told.packed), len(told.inners)) == (["a", "-"], [0, 1], 1)
+    parsed = message(WHOLE_SCHEMA, "shop.v1.Whole").FromString(value)
+    assert (list(parsed.texts), list(parsed.packed), len(parsed.inners)) == (["a", "-"], [0, 1], 1)
 
 
 @pytest.mark.parametrize(
-    ("columns", "text", "said"),
+    ("columns", "text", "message_text"),
     [
         ({"b": INT}, of_one("int32"), 'column "b" has no field in the message M'),
         ({"a": STRING}, of_one("int32"), 'the field "a", int32, cannot take a column of string'),
@@ -550,10 +550,10 @@ def test_a_null_in_an_array_or_a_map_is_written_as_a_default():
         ({"a": INT}, of_one("map<string, int32>"), "cannot take a column of int32"),
     ],
 )
-def test_columns_that_cannot_be_written_are_refused(columns: dict[str, DataType], text: str, said: str):
+def test_columns_that_cannot_be_written_are_refused(columns: dict[str, DataType], text: str, message_text: str):
     made = plain(columns, text, "M")
     assert made.connector.value_format is not None
-    with pytest.raises(ProtobufSchemaError, match=said):
+    with pytest.raises(ProtobufSchemaError, match=message_text):
         check_message_writable(value_part(made), made.connector.value_format)
 
 
@@ -678,8 +678,8 @@ def test_a_topic_may_hold_any_message_of_any_schema(registry: SmallRegistry):
     ] * 40
     found = decode(source, records(*lines))
     assert shown(found.changes) == [(1, None), (2, ""), (None, None), (3, None)] * 40
-    told = [(each["offset"] % 13, each["reason"], each["detail"]) for each in found.dead.to_pylist()][:9]
-    assert [each[:2] for each in told] == [
+    letters = [(each["offset"] % 13, each["reason"], each["detail"]) for each in found.dead.to_pylist()][:9]
+    assert [each[:2] for each in letters] == [
         (4, "schema-mismatch"),
         (5, "unknown-schema"),
         (6, "unknown-schema"),
@@ -690,9 +690,9 @@ def test_a_topic_may_hold_any_message_of_any_schema(registry: SmallRegistry):
         (11, "unknown-schema"),
         (12, "bad-protobuf"),
     ]
-    assert told[0][2] == f'schema {wrong}: column "id" is BIGINT, but its field is string'
-    assert told[3][2] == f"schema {first}: the schema has no message at [1]"
-    assert told[8][2] == f"schema {first}: the record ends in the middle of a value (at byte 1)"
+    assert letters[0][2] == f'schema {wrong}: column "id" is BIGINT, but its field is string'
+    assert letters[3][2] == f"schema {first}: the schema has no message at [1]"
+    assert letters[8][2] == f"schema {first}: the record ends in the middle of a value (at byte 1)"
 
 
 def test_a_schema_may_import_others_of_the_registry(registry: SmallRegistry):

@@ -195,14 +195,14 @@ def test_the_key_has_its_own_names_and_may_leave_the_value():
     assert (keys(written), values(written)) == (['{"id":1}'], ['{"v":2}'])
 
 
-def test_headers_tell_kind_query_and_event_time():
+def test_headers_hold_kind_query_and_event_time():
     quiet = replace(table({"k": t.INT, "at": t.Timestamp(3)}, "changelog-json", key=["k"]), rowtime=1)
     sink = replace(quiet, connector=replace(quiet.connector, options={"tailrace.headers": "true"}))
     written = encode(
         sink, (-1, (1, datetime(1970, 1, 1, 0, 0, 1))), (1, (1, datetime(1970, 1, 1, 0, 0, 2))), query="sums"
     )
-    told = [{h["key"]: h["value"] for h in row} for row in written["headers"].to_pylist()]
-    assert told == [
+    headers = [{h["key"]: h["value"] for h in row} for row in written["headers"].to_pylist()]
+    assert headers == [
         {"tailrace-kind": b"-U", "tailrace-query": b"sums", "tailrace-event-time": b"1000"},
         {"tailrace-kind": b"+U", "tailrace-query": b"sums", "tailrace-event-time": b"2000"},
     ]

@@ -45,9 +45,9 @@ def test_a_record_says_why_and_whence():
 
 def test_a_row_names_its_operator_and_shows_its_columns():
     rows = pa.table({"c0": ["ann"], "c1": pa.array([5], pa.int64()), "_weight": pa.array([1], pa.int64())})
-    (told,) = samples(row_records(rows, ["who", "n"], "group_by_1", "late", Sql()), late=True)
-    assert (told["late"], told["reason"], told["origin"]) == (True, "late", "group_by_1")
-    assert told["value"] == '{"who":"ann","n":5,"_weight":1}'
+    (sample,) = samples(row_records(rows, ["who", "n"], "group_by_1", "late", Sql()), late=True)
+    assert (sample["late"], sample["reason"], sample["origin"]) == (True, "late", "group_by_1")
+    assert sample["value"] == '{"who":"ann","n":5,"_weight":1}'
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,16 @@ def test_a_row_names_its_operator_and_shows_its_columns():
     ids=["as long as may be", "longer", "of two bytes each", "of four bytes each", "no UTF-8", "empty", "none"],
 )
 def test_a_value_is_cut_and_says_so(value: bytes | None, shown: str, whole: bool):
-    (told,) = samples(dead(value), late=False)
-    assert (told["value"], told["whole"]) == (shown, whole)
+    (sample,) = samples(dead(value), late=False)
+    assert (sample["value"], sample["whole"]) == (shown, whole)
 
 
 def test_headers_that_the_record_had_before_do_not_speak_for_it():
     own: list[dict[str, object]] = [{"key": "reason", "value": b"forged"}, {"key": "operator", "value": None}]
-    (told,) = samples(dead(b"{", headers=own), late=False)
-    assert (told["reason"], told["origin"]) == ("bad-json", "orders/3, offset 7")
+    (sample,) = samples(dead(b"{", headers=own), late=False)
+    assert (sample["reason"], sample["origin"]) == ("bad-json", "orders/3, offset 7")
 
 
 def test_a_long_detail_is_cut():
-    (told,) = samples(dead(b"{", detail="x" * 5_000), late=False)
-    assert told["detail"] == "x" * LONGEST
+    (sample,) = samples(dead(b"{", detail="x" * 5_000), late=False)
+    assert sample["detail"] == "x" * LONGEST

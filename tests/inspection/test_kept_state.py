@@ -80,8 +80,8 @@ def say(capsys: pytest.CaptureFixture[str]) -> Say:
 
     def run(*words: object) -> tuple[int, str]:
         code = main([str(word) for word in words])
-        told = capsys.readouterr()
-        return code, told.out + told.err
+        output = capsys.readouterr()
+        return code, output.out + output.err
 
     return run
 
@@ -96,14 +96,14 @@ def test_an_operator_is_remembered_with_its_tables() -> None:
 
 
 def test_the_rows_of_an_operator_are_shown_and_found_by_key(made: Path, say: Say) -> None:
-    code, told = say("state", made)
-    assert (code, told.startswith("group_by_1 (group_by-")) == (0, True)
-    assert "groups (who, " in told
-    code, told = say("state", made, "group_by_1", "w7")
+    code, printed = say("state", made)
+    assert (code, printed.startswith("group_by_1 (group_by-")) == (0, True)
+    assert "groups (who, " in printed
+    code, printed = say("state", made, "group_by_1", "w7")
     assert code == 0
-    assert told.splitlines()[0].startswith("| who | ")
-    assert [word.strip() for word in told.splitlines()[2].split("|")[1:3]] == ["w7", str(BATCHES)]
-    assert say("state", made, "group_by_1", "who=w7")[1] == told
+    assert printed.splitlines()[0].startswith("| who | ")
+    assert [word.strip() for word in printed.splitlines()[2].split("|")[1:3]] == ["w7", str(BATCHES)]
+    assert say("state", made, "group_by_1", "who=w7")[1] == printed
     assert len(say("state", made, "group_by_1", "--limit", 5)[1].splitlines()) == 2 + 5 + 1
 
 
@@ -123,20 +123,20 @@ def test_duckdb_opens_what_is_written(form: str, made: Path, say: Say, tmp_path:
 
 
 def test_a_checkpoint_is_listed_and_inspected(made: Path, say: Say) -> None:
-    code, told = say("checkpoint", "list", made)
+    code, printed = say("checkpoint", "list", made)
     assert code == 0
-    assert told.count("job: batch ") == BATCHES
-    assert f"  t: partition 0 before {100 * BATCHES:,}" in told
-    code, told = say("checkpoint", "inspect", made.parent)
+    assert printed.count("job: batch ") == BATCHES
+    assert f"  t: partition 0 before {100 * BATCHES:,}" in printed
+    code, printed = say("checkpoint", "inspect", made.parent)
     assert code == 0
-    assert f"job: after batch {BATCHES - 1}, 1 operators keep state" in told
-    assert "table groups: 100 rows, " in told
-    assert "the fullest hundredth of the slots holds" in told
+    assert f"job: after batch {BATCHES - 1}, 1 operators keep state" in printed
+    assert "table groups: 100 rows, " in printed
+    assert "the fullest hundredth of the slots holds" in printed
     assert "slots" not in say("checkpoint", "inspect", "--quick", made)[1]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["state", "{}", "nobody"], 'no operator with state is called "nobody"'),
         (["state", "{}", "group_by_1", "what=w7"], 'table groups has no column "what"'),
@@ -147,15 +147,15 @@ def test_a_checkpoint_is_listed_and_inspected(made: Path, say: Say) -> None:
         (["checkpoint", "save", "{}", "{}"], "there is something at the place"),
     ],
 )
-def test_a_mistake_is_told(words: list[str], told: str, made: Path, say: Say) -> None:
-    code, said = say(*(word.format(made) for word in words))
+def test_a_mistake_is_reported(words: list[str], expected: str, made: Path, say: Say) -> None:
+    code, printed = say(*(word.format(made) for word in words))
     assert code == 1
-    assert told in said
+    assert expected in printed
 
 
-def test_a_saved_checkpoint_tells_the_same(made: Path, say: Say, tmp_path: Path) -> None:
-    code, told = say("checkpoint", "save", made.parent, tmp_path)
-    assert (code, told.startswith(f"job: batch {BATCHES - 1} is saved in {tmp_path}/job: ")) == (0, True)
+def test_a_saved_checkpoint_shows_the_same(made: Path, say: Say, tmp_path: Path) -> None:
+    code, printed = say("checkpoint", "save", made.parent, tmp_path)
+    assert (code, printed.startswith(f"job: batch {BATCHES - 1} is saved in {tmp_path}/job: ")) == (0, True)
     assert done_batches(FolderFiles(str(tmp_path / "job"))) == [BATCHES - 1]
     assert say("state", tmp_path / "job", "group_by_1") == say("state", made, "group_by_1")
     assert SmallFiles(FolderFiles(str(tmp_path / "job"))).read("tries") is None
@@ -235,8 +235,8 @@ def test_the_operators_of_every_golden_pipeline_are_remembered() -> None:
     for file in sorted((Path(__file__).parents[1] / "pipelines").glob("*/pipeline.sql")):
         for job in read(file.read_text()).jobs:
             for operator in kept_operators(compile_job(job)):
-                told = json.loads(json.dumps(operator.to_json()))
-                assert KeptOperator.from_json(told) == operator, file
+                stored = json.loads(json.dumps(operator.to_json()))
+                assert KeptOperator.from_json(stored) == operator, file
                 for table in operator.tables.values():
                     assert list(table.shown) == table.spec.schema.names, file
                     assert len(set(table.shown.values())) == len(table.shown), file

@@ -109,7 +109,7 @@ def read(bootstrap: str, topic: str, level: str = "read_committed") -> list[Mess
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": level,
-            "fetch.wait.max.ms": 10,  # ms without a record until the end of a partition is told
+            "fetch.wait.max.ms": 10,  # ms that the broker waits for a record before it answers
         }
     )
     messages: list[Message] = []

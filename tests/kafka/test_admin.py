@@ -95,16 +95,16 @@ def test_a_source_begins_where_its_startup_mode_says(cluster: Cluster, topic: st
 
 
 @pytest.mark.parametrize(
-    ("startup", "said"),
+    ("startup", "message"),
     [
         (StartPosition(mode="group-offsets"), "needs a group"),
         (StartPosition(mode="group-offsets", group="unheard-of"), "has committed no offset for 3 of 3"),
     ],
 )
 def test_group_offsets_without_a_group_or_a_reset_are_refused(
-    cluster: Cluster, topic: str, startup: StartPosition, said: str
+    cluster: Cluster, topic: str, startup: StartPosition, message: str
 ):
-    with pytest.raises(KafkaConfigError, match=said) as refused:
+    with pytest.raises(KafkaConfigError, match=message) as refused:
         cluster.start_offsets([topic], startup)
     assert refused.value.hint
 

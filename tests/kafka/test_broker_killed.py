@@ -20,7 +20,7 @@ def broker(own_kafka):
 
 def test_a_broker_that_dies_during_commits_loses_and_doubles_nothing(broker, make_query):
     query: Query = make_query(broker.bootstrap, patience_ms=90_000, transaction_timeout_ms=20_000)
-    dice = random.Random(3)
+    rng = random.Random(3)
     expected = []
     for batch in range(2):
         values = [f"{batch}-{row}" for row in range(100)]
@@ -28,7 +28,7 @@ def test_a_broker_that_dies_during_commits_loses_and_doubles_nothing(broker, mak
         with ThreadPoolExecutor(1) as pool, query.attempt(batch) as attempt:
             attempt.begin()
             attempt.send(query.rows(*values))
-            outage = pool.submit(_outage, broker, dice.uniform(0, 0.03))
+            outage = pool.submit(_outage, broker, rng.uniform(0, 0.03))
             with suppress(KafkaUnreachable, TransactionLost):
                 attempt.commit()
             outage.result()

@@ -46,8 +46,8 @@ ALERT = "sasl_ssl://kafka:9093/bootstrap: Receive failed: error:{}:SSL routines:
         (Code.MSG_SIZE_TOO_LARGE, "", MessageTooLarge, "'properties.max.request.size'"),
     ],
 )
-def test_who_has_to_do_something_is_told_apart(code: int, text: str, kind: type[KafkaFailure], hint: str):
-    told = failure(code, text, "Kafka cannot be reached")
-    assert type(told) is kind
-    assert hint in (told.hint or "")
-    assert text in (told.detail or "")
+def test_who_has_to_do_something_is_distinguished(code: int, text: str, kind: type[KafkaFailure], hint: str):
+    error = failure(code, text, "Kafka cannot be reached")
+    assert type(error) is kind
+    assert hint in (error.hint or "")
+    assert text in (error.detail or "")

@@ -23,7 +23,7 @@ def test_a_replayed_batch_writes_nothing(query: Query):
 
 
 @pytest.mark.parametrize("host", ["a", "b"])
-def test_a_look_at_the_marker_tells_what_is_committed_and_disturbs_nobody(query: Query, host: str):
+def test_a_look_at_the_marker_shows_what_is_committed_and_disturbs_nobody(query: Query, host: str):
     assert not query.attempt(0, host=host).is_committed()
     with query.attempt(0) as first:
         first.begin()

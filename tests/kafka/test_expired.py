@@ -1,4 +1,4 @@
-"""A transaction that is open for longer than its time-out: the broker ends it, and the task hears why."""
+"""A transaction that is open for longer than its time-out: the broker ends it, and the task gets the reason."""
 
 from __future__ import annotations
 

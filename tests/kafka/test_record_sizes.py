@@ -1,4 +1,4 @@
-"""How large the records of a topic are is told by its first and its last ones."""
+"""The size of a topic's records is estimated from its first and its last ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_of_several_topics_the_one_with_the_largest_counts(kafka: Broker, make_t
     assert largest_average({"bootstrap.servers": kafka.bootstrap}, [small, large, empty]) == pytest.approx(5_000)
 
 
-def test_an_empty_topic_tells_nothing(kafka: Broker, make_topic: MakeTopic):
+def test_an_empty_topic_shows_nothing(kafka: Broker, make_topic: MakeTopic):
     assert largest_average({"bootstrap.servers": kafka.bootstrap}, [make_topic()]) is None
 
 

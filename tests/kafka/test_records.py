@@ -20,7 +20,7 @@ VALUES = pa.array([b"v", b"", None], pa.binary())
 HEADERS_OF = [[("kind", b"+I"), ("kind", b"")], None, [("q", None)]]
 
 
-def _told(message: Message) -> tuple[object, ...]:
+def _content(message: Message) -> tuple[object, ...]:
     return message.key(), message.value(), message.headers()
 
 
@@ -34,7 +34,7 @@ def test_keys_values_and_headers_null_or_empty(query: Query, kind: pa.DataType):
         attempt.begin()
         attempt.send(records)
         attempt.commit()
-    assert [_told(message) for message in read(query.bootstrap, query.topic)] == [
+    assert [_content(message) for message in read(query.bootstrap, query.topic)] == [
         (b"k", b"v", HEADERS_OF[0]),
         (b"", b"", None),
         (None, None, HEADERS_OF[2]),
@@ -48,7 +48,7 @@ def test_a_slice_is_sent_as_the_slice_that_it_is(query: Query):
         attempt.begin()
         attempt.send(whole.slice(1, 3))
         attempt.commit()
-    assert [_told(message) for message in read(query.bootstrap, query.topic)] == [
+    assert [_content(message) for message in read(query.bootstrap, query.topic)] == [
         (b"1", b"b", [("1", b"x")]),
         (b"2", b"c", [("2", b"x")]),
         (None, b"d", [("3", b"x")]),
@@ -135,7 +135,7 @@ ALONE, BATCH = random.Random(1).randbytes(30_000).hex(), 50_000
     ],
     ids=["alone", "with a header", "beside a batch", "in a batch"],
 )
-def test_what_a_topic_refused_is_told(
+def test_what_a_topic_refused_is_reported(
     query: Query, make_topic, codec: str | None, values: list[str], headers: Any, alone: list[str], together: int
 ):
     query.topic = make_topic(max_message_bytes="10000", partitions=1)

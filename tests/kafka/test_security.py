@@ -166,8 +166,8 @@ def test_secrets_are_not_shown(name: str):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_both_clients_cannot_do_is_refused(name: str):
-    given, said = REFUSED[name]
-    with pytest.raises(KafkaConfigError, match=said) as refused:
+    given, message = REFUSED[name]
+    with pytest.raises(KafkaConfigError, match=message) as refused:
         security_of(given)
     assert refused.value.hint
     assert SECRET not in str(refused.value)

@@ -45,8 +45,8 @@ def test_a_task_of_the_plan_before_writes_nothing(query: Query, begun: bool):
     with pytest.raises(Fenced, match="was given up"):
         query.write(1, "again", host="b")
     query.set(plan=1)
-    assert query.write(1, "anew", digest=b"another cut").outcome == "committed"
-    assert query.committed() == ["a", "anew"]
+    assert query.write(1, "rewritten", digest=b"another cut").outcome == "committed"
+    assert query.committed() == ["a", "rewritten"]
 
 
 def test_a_batch_that_was_the_first_can_be_given_up(query: Query):
@@ -74,8 +74,8 @@ def _left_open(query: Query, task: int) -> Producer:
     """A transaction of a task with a marker of batch 3, as a process leaves it that dies in its commit; Kafka would end
     it in ten minutes."""
     place = MarkerPlace.of(query.settings(), task)
-    told = {"transactional.id": query.settings().transactional_id(task), "transaction.timeout.ms": 600_000}
-    producer = Producer({**query.kafka, **told, "log_level": 0})
+    transactional = {"transactional.id": query.settings().transactional_id(task), "transaction.timeout.ms": 600_000}
+    producer = Producer({**query.kafka, **transactional, "log_level": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(place.topic, Marker(3, b"d").encode(), place.key, partition=place.partition)

@@ -75,7 +75,7 @@ def test_a_task_that_gives_up_dies_or_is_refused_has_rolled_one_back(query: Quer
     assert tally.take(aborts) == 1
 
 
-def test_a_commit_that_only_the_marker_tells_of_was_not_rolled_back(query: Query, aborts: Path):
+def test_a_commit_that_only_the_marker_shows_was_not_rolled_back(query: Query, aborts: Path):
     with query.attempt(0) as attempt:
         attempt.begin()
         attempt.send(query.rows("a"))

@@ -58,21 +58,21 @@ def test_the_alert_of_a_broker_that_does_not_take_our_certificate_has_its_number
     trusted = Authority(tmp_path / "trusted")
     stranger = Authority(tmp_path / "stranger").issue("me", user="me")
     mine = {"ssl.certificate.location": str(stranger.certificate), "ssl.key.location": str(stranger.key)} if own else {}
-    told: list[KafkaError] = []
+    errors: list[KafkaError] = []
     troubles = Troubles()
 
-    def hear(error: KafkaError) -> None:
-        told.append(error)
+    def note(error: KafkaError) -> None:
+        errors.append(error)
         troubles(error)
 
     with broker(trusted.file, trusted.issue("broker", user="broker", hosts=["127.0.0.1"]), version) as address:
         reach = {"bootstrap.servers": address, "security.protocol": "ssl", "ssl.ca.location": str(trusted.file)}
-        client = AdminClient(reach | mine | {"log_level": "0", "error_cb": hear})  # type: ignore[arg-type]
+        client = AdminClient(reach | mine | {"log_level": "0", "error_cb": note})  # type: ignore[arg-type]
         until = time.monotonic() + 20
-        while not told:
+        while not errors:
             assert time.monotonic() < until, "no error"
             client.poll(0.1)
-    assert alert_in(told[0].str()) == alert
+    assert alert_in(errors[0].str()) == alert
     assert alert in OF_A_CERTIFICATE
     assert isinstance(troubles.explain(TimeoutError(), "Kafka cannot be reached"), KafkaConfigError)
 

@@ -75,9 +75,9 @@ def test_a_message_that_breaks_off_is_no_message(pair: Pair):
     ids=lambda each: each.__name__,
 )
 def test_errors_arrive_as_they_were(kind: type[errors.KafkaFailure]):
-    told = errors.from_message(errors.to_message(kind("what", "known", "do")))
-    assert type(told) is kind
-    assert (told.primary, told.detail, told.hint) == ("what", "known", "do")
+    received = errors.from_message(errors.to_message(kind("what", "known", "do")))
+    assert type(received) is kind
+    assert (received.primary, received.detail, received.hint) == ("what", "known", "do")
 
 
 def test_settings_arrive_as_they_were():

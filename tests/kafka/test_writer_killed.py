@@ -53,13 +53,13 @@ def test_a_replay_after_a_kill_writes_nothing(query: Query):
 
 
 def test_kills_at_random_moments_lose_and_double_nothing(query: Query):
-    dice = random.Random(20_240_611)
+    rng = random.Random(20_240_611)
     expected = []
     for batch in range(KILLS):
         values = [f"{batch}-{row}" for row in range(200)]
         expected += values
         writer = query.writer_pid()
-        killer = threading.Timer(dice.uniform(0, 0.06), _kill, [writer])
+        killer = threading.Timer(rng.uniform(0, 0.06), _kill, [writer])
         killer.start()
         query.insist(batch, *values)
         killer.join()

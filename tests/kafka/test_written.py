@@ -25,9 +25,9 @@ def write(query: Query, batch: int, plan: bytes, partition: int = 0) -> None:
 def leave_open(query: Query) -> Iterator[Producer]:
     """A transaction of task 17 as a process leaves it that dies in its commit; Kafka would end it in ten minutes."""
     place = MarkerPlace.of(query.settings(), 17)
-    told = {"transactional.id": query.settings().transactional_id(17), "transaction.timeout.ms": 600_000}
+    transactional = {"transactional.id": query.settings().transactional_id(17), "transaction.timeout.ms": 600_000}
     with ExitStack() as cleaning:
-        producer = Producer({**query.kafka, **told, "log_level": 0})
+        producer = Producer({**query.kafka, **transactional, "log_level": 0})
         producer.init_transactions(30)
         producer.begin_transaction()
         producer.produce(place.topic, Marker(3, b"d").encode(), place.key, partition=place.partition)
@@ -57,8 +57,8 @@ def test_what_was_written_since_is_found_from_where_the_last_look_has_ended(quer
     assert written(query.settings(), before) == Written({}, {}, before)
     write(query, 2, b"two", partition=17)
     assert written(query.settings(), before).markers == {17: Marker(2, b"d")}
-    made_anew = dict.fromkeys(before, 10**9)
-    assert written(query.settings(), made_anew).markers == {0: Marker(1, b"d"), 17: Marker(2, b"d")}
+    recreated = dict.fromkeys(before, 10**9)
+    assert written(query.settings(), recreated).markers == {0: Marker(1, b"d"), 17: Marker(2, b"d")}
 
 
 def test_a_transaction_that_the_query_has_left_open_is_ended_at_once(query: Query, leave_open: Producer) -> None:

@@ -90,7 +90,7 @@ def answered(release: MakeRelease, orders: Orders) -> MakeRelease:
         made = release({**values, "pipeline": {"sql": orders.pipeline}})
         made.install()
         orders.feed(1000)
-        orders.until_answered(made.told)
+        orders.until_answered(made.report)
         return made
 
     return make

@@ -49,13 +49,13 @@ class Release:
     def uninstall(self) -> None:
         """`helm uninstall`, and wait until the pods are gone."""
         self.helm("uninstall", NAME, "--ignore-not-found")
-        until("the pods are gone", lambda: not self.kubectl.list("pods"), explain=self.told)
+        until("the pods are gone", lambda: not self.kubectl.list("pods"), explain=self.report)
 
     def stop(self) -> None:
         """End the driver as it ends when its node is drained: it still has its rights."""
         if self.kubectl.get("statefulset", NAME):
             self.kubectl("scale", f"statefulset/{NAME}", "--replicas=0")
-            until("the pods are gone", lambda: not self.kubectl.list("pods"), explain=self.told)
+            until("the pods are gone", lambda: not self.kubectl.list("pods"), explain=self.report)
 
     def remove(self) -> None:
         """End what runs, uninstall it, and remove the namespace and all that is left in it."""
@@ -87,7 +87,7 @@ class Release:
 
     def until_ready(self, seconds: float = 240) -> None:
         """Wait until the driver's pod is ready."""
-        until("the driver is ready", self.ready, seconds, self.told)
+        until("the driver is ready", self.ready, seconds, self.report)
 
     def pod_id(self) -> str:
         """What tells the driver's pod from the one before it; empty while there is none."""
@@ -102,7 +102,7 @@ class Release:
 
     def until_replaced(self, before: str, seconds: float = 240) -> None:
         """Wait until another pod than the one of this id is ready."""
-        until("a new driver is ready", lambda: self.pod_id() not in ("", before) and self.ready(), seconds, self.told)
+        until("a new driver is ready", lambda: self.pod_id() not in ("", before) and self.ready(), seconds, self.report)
 
     def objects(self) -> set[str]:
         """Everything that is in the namespace and was not there before the release: "kind/name"."""
@@ -132,7 +132,7 @@ class Release:
         except OSError:
             return ""
 
-    def told(self) -> str:
+    def report(self) -> str:
         """The state of the namespace, for whoever has to find out what went wrong."""
         pods = self.kubectl("get", "pods", "--output=wide")
         events = self.kubectl("get", "events", "--sort-by=.lastTimestamp")

@@ -39,7 +39,7 @@ def pod(name: str, script: str, **spec: Any) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**once, "containers": [main], **spec}}
 
 
-def said(kubectl: Kubectl, name: str) -> str:
+def output_of(kubectl: Kubectl, name: str) -> str:
     """What a pod says until it ends."""
 
     def ended() -> bool:
@@ -57,7 +57,7 @@ def test_a_restricted_pod_has_no_rights_and_writes_nowhere(kubectl: Kubectl):
             "exec 2>&1; id -u; grep -E 'CapBnd|NoNewPrivs|Seccomp:' /proc/self/status; touch /x || echo refused",
         )
     )
-    assert said(kubectl, "plain").split() == [
+    assert output_of(kubectl, "plain").split() == [
         *("185", "CapBnd:", "0000000000000000", "NoNewPrivs:", "1", "Seccomp:", "2"),
         *("touch:", "cannot", "touch", "'/x':", "Read-only", "file", "system", "refused"),
     ]
@@ -67,7 +67,7 @@ def test_the_image_holds_nothing_that_only_its_build_needs(kubectl: Kubectl):
     programs = "for name in python cc gcc g++ make javac pip pip3; do command -v $name || true; done"
     files = "find /var/cache/apt /var/lib/apt/lists /opt/archives/kafka /src -type f 2>/dev/null || true"
     kubectl.apply(pod("image", f"{programs}; {files}"))
-    assert said(kubectl, "image") == "/opt/tailrace/bin/python\n"
+    assert output_of(kubectl, "image") == "/opt/tailrace/bin/python\n"
 
 
 def test_a_pod_with_more_rights_is_not_let_in(kubectl: Kubectl):
@@ -84,7 +84,7 @@ def test_a_service_is_reached_by_its_name_from_another_node(kubectl: Kubectl):
     )
     ask = "exec python -c 'from urllib.request import urlopen; print(urlopen(\"http://server/hostname\").read())'"
     kubectl.apply(pod("client", ask, nodeName="node-2", restartPolicy="OnFailure"))
-    assert said(kubectl, "client") == "b'server\\n'\n"
+    assert output_of(kubectl, "client") == "b'server\\n'\n"
 
 
 def test_a_volume_is_seen_from_every_node(cluster: Cluster, kubectl: Kubectl):
@@ -96,6 +96,6 @@ def test_a_volume_is_seen_from_every_node(cluster: Cluster, kubectl: Kubectl):
     )
     volumes = [{"name": "shared", "persistentVolumeClaim": {"claimName": "shared"}}]
     kubectl.apply(pod("writer", "echo here > /shared/file", nodeName="node-1", volumes=volumes))
-    said(kubectl, "writer")
+    output_of(kubectl, "writer")
     kubectl.apply(pod("reader", "cat /shared/file", nodeName="node-2", volumes=volumes))
-    assert said(kubectl, "reader") == "here\n"
+    assert output_of(kubectl, "reader") == "here\n"

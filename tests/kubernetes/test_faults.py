@@ -20,7 +20,7 @@ def test_a_missing_topic_is_named(orders: Orders, release: MakeRelease):
         }
     )
     running.install()
-    until("the pod says what is missing", lambda: "no-orders" in described(running), explain=running.told)
+    until("the pod says what is missing", lambda: "no-orders" in described(running), explain=running.report)
     assert not running.ready()
     assert "no-orders" in running.log()
 
@@ -29,13 +29,13 @@ def test_a_broker_that_cannot_be_reached_is_waited_for_and_named(orders: Orders,
     nobody = f"{network.MACHINE}:19999"
     running = release({"pipeline": {"sql": orders.pipeline}, "kafka": {"bootstrapServers": nobody}})
     running.install()
-    until("readiness names the broker", lambda: nobody in running.http("/readyz"), explain=running.told)
+    until("readiness names the broker", lambda: nobody in running.http("/readyz"), explain=running.report)
     assert not running.ready()
     assert nobody in running.log()
     assert running.restarts() == 0
 
 
-def test_a_wrong_password_is_said_and_not_told(orders: Orders, release: MakeRelease, own_kafka):
+def test_a_wrong_password_is_reported_and_not_shown(orders: Orders, release: MakeRelease, own_kafka):
     broker: EmbeddedKafka = own_kafka(
         host=network.MACHINE,
         security="SASL_PLAINTEXT",
@@ -53,7 +53,7 @@ def test_a_wrong_password_is_said_and_not_told(orders: Orders, release: MakeRele
     )
     running.kubectl("create", "secret", "generic", "kafka", "--from-literal=password=gu3ss3d")
     running.install()
-    until("the pod says that it is refused", lambda: "password" in described(running), explain=running.told)
+    until("the pod says that it is refused", lambda: "password" in described(running), explain=running.report)
     assert not running.ready()
     assert "gu3ss3d" not in described(running) + running.log()
 

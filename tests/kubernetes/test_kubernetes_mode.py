@@ -34,13 +34,13 @@ def works(running: Release, executor: str) -> bool:
 
 
 def until_all_work(running: Release, executors: int) -> None:
-    """Wait until so many executors run, each with tasks."""
+    """Wait until that many executors run, each with tasks."""
 
     def all_work() -> bool:
         present = names(running)
         return len(present) == executors and all(works(running, each) for each in present)
 
-    until(f"{executors} executors share the tasks", all_work, explain=running.told, every=2)
+    until(f"{executors} executors share the tasks", all_work, explain=running.report, every=2)
 
 
 def test_two_executors_share_the_tasks(running: Release):
@@ -53,8 +53,8 @@ def test_a_deleted_executor_is_replaced_and_nothing_is_lost(running: Release, or
     orders.feed(1000)
     running.kubectl("delete", "pod", lost, "--wait=false")
     orders.feed(1000)
-    orders.until_answered(running.told)
-    until("there are two executors again", lambda: len(names(running)) == 2, explain=running.told)
+    orders.until_answered(running.report)
+    until("there are two executors again", lambda: len(names(running)) == 2, explain=running.report)
     assert lost not in names(running)
     until_all_work(running, 2)
 
@@ -67,9 +67,9 @@ def test_what_a_changed_query_has_new_is_filled_by_executors_of_its_own(running:
     orders.feed(1000)
     running.until_replaced(before, 480)
     assert "the changed query has taken over" in running.log()
-    orders.until_answered(running.told)
-    orders.until_backfilled(running.told)
-    until("there are others", lambda: len(names(running)) == 2 and not executors & names(running), 240, running.told)
+    orders.until_answered(running.report)
+    orders.until_backfilled(running.report)
+    until("there are others", lambda: len(names(running)) == 2 and not executors & names(running), 240, running.report)
 
 
 def test_a_deleted_driver_comes_back_with_new_executors_and_nothing_is_lost(running: Release, orders: Orders):
@@ -77,8 +77,8 @@ def test_a_deleted_driver_comes_back_with_new_executors_and_nothing_is_lost(runn
     orders.feed(1000)
     running.kubectl("delete", "pod", DRIVER, "--wait=false")
     orders.feed(1000)
-    orders.until_answered(running.told)
-    until("there are two others", lambda: len(names(running)) == 2 and not before & names(running), 240, running.told)
+    orders.until_answered(running.report)
+    until("there are two others", lambda: len(names(running)) == 2 and not before & names(running), 240, running.report)
 
 
 def test_a_drained_node_is_left_and_nothing_is_lost(cluster: Cluster, running: Release, orders: Orders):
@@ -89,7 +89,7 @@ def test_a_drained_node_is_left_and_nothing_is_lost(cluster: Cluster, running: R
     try:
         running.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=120s")
         orders.feed(1000)
-        orders.until_answered(running.told)
+        orders.until_answered(running.report)
         running.until_ready()
         pods = running.kubectl.list("pods")
         assert {pod["spec"]["nodeName"] for pod in pods} == {each.name for each in cluster.nodes} - {node}
@@ -100,9 +100,9 @@ def test_a_drained_node_is_left_and_nothing_is_lost(cluster: Cluster, running: R
 def test_executors_are_scaled_from_one_to_three(running: Release, orders: Orders):
     for instances in (1, 3):
         running.upgrade({"spark": {"executor": {"instances": instances}}})
-        until(f"{instances} executors run", lambda: len(names(running)) == instances, explain=running.told)  # noqa: B023
+        until(f"{instances} executors run", lambda: len(names(running)) == instances, explain=running.report)  # noqa: B023
         orders.feed(1000)
-        orders.until_answered(running.told)
+        orders.until_answered(running.report)
         until_all_work(running, instances)
 
 

@@ -47,7 +47,7 @@ def test_the_example_of_the_readme_writes_exactly_its_changelog(kafka: EmbeddedK
         feed(kafka.bootstrap, "users", ((0, each) for each in users))
         feed(kafka.bootstrap, "orders", ((0, each) for each in orders))
         right += cities
-        until(f"{len(right)} changes", lambda: len(changes(kafka)) >= len(right), 240, running.told)  # noqa: B023
+        until(f"{len(right)} changes", lambda: len(changes(kafka)) >= len(right), 240, running.report)  # noqa: B023
         assert by_city(changes(kafka)) == by_city(right)
     running.helm("test", NAME)
 
@@ -68,7 +68,7 @@ def test_an_upgrade_with_other_resources_goes_on_from_the_checkpoint(orders: Ord
     running.upgrade({"spark": {"driver": {"cores": 1}}, "resources": {"requests": {"cpu": "100m"}}})
     orders.feed(1000)
     running.until_replaced(before)
-    orders.until_answered(running.told)
+    orders.until_answered(running.report)
 
 
 def test_an_incompatible_pipeline_is_refused_and_writes_nothing(orders: Orders, running: Release):
@@ -78,23 +78,23 @@ def test_an_incompatible_pipeline_is_refused_and_writes_nothing(orders: Orders, 
     until(
         "the new pod says why it refuses",
         lambda: "holds the state of another query" in running.log(),
-        explain=running.told,
+        explain=running.report,
     )
     assert not running.ready()
     assert orders.written() == written
     running.upgrade({"pipeline": {"sql": orders.pipeline}})
-    orders.until_answered(running.told)
+    orders.until_answered(running.report)
 
 
 @pytest.mark.timeout(900)
 def test_what_a_changed_query_has_new_is_filled_before_it_runs(orders: Orders, running: Release):
     before = running.pod_id()
     running.upgrade({"pipeline": {"sql": orders.larger_pipeline}, "upgrade": {"from": "earliest"}})
-    until("another pod fills", lambda: running.pod_id() not in ("", before), explain=running.told)
+    until("another pod fills", lambda: running.pod_id() not in ("", before), explain=running.report)
     orders.feed(1000)
     running.kubectl("delete", "pod", DRIVER, "--wait=false")
-    orders.until_answered(running.told)
-    orders.until_backfilled(running.told)
+    orders.until_answered(running.report)
+    orders.until_backfilled(running.report)
     assert "the changed query has taken over" in running.log() or "belongs to this query" in running.log()
     # The value stays: the next start finds nothing to fill.
     before = running.pod_id()
@@ -102,8 +102,8 @@ def test_what_a_changed_query_has_new_is_filled_before_it_runs(orders: Orders, r
     running.until_replaced(before, 480)
     assert "the checkpoint belongs to this query" in running.log()
     orders.feed(1000)
-    orders.until_answered(running.told)
-    orders.until_backfilled(running.told)
+    orders.until_answered(running.report)
+    orders.until_backfilled(running.report)
 
 
 def test_a_driver_that_is_deleted_comes_back_and_goes_on(orders: Orders, running: Release):
@@ -111,7 +111,7 @@ def test_a_driver_that_is_deleted_comes_back_and_goes_on(orders: Orders, running
     running.kubectl("delete", "pod", DRIVER, "--wait=false")
     orders.feed(1000)
     running.until_replaced(before)
-    orders.until_answered(running.told)
+    orders.until_answered(running.report)
 
 
 def test_an_uninstall_leaves_only_the_volume(orders: Orders, running: Release):
@@ -120,4 +120,4 @@ def test_an_uninstall_leaves_only_the_volume(orders: Orders, running: Release):
     # What was left is enough to go on with.
     orders.feed(1000)
     running.install()
-    orders.until_answered(running.told)
+    orders.until_answered(running.report)

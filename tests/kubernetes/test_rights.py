@@ -41,7 +41,7 @@ def test_without_any_one_of_its_verbs_the_driver_would_be_refused_something(
     # The pod of an executor that dies stays, until the driver deletes it.
     running.kubectl("exec", running.executors()[0]["metadata"]["name"], "--", "sh", "-c", KILL_JAVA)
     orders.feed(1000)
-    orders.until_answered(running.told)
+    orders.until_answered(running.report)
     running.stop()
     asked = [each for each in audit.requests(cluster.audit_log, running.namespace) if each.user == NAME]
     assert not [str(each) for each in asked if not each.allowed]
@@ -55,6 +55,6 @@ def test_a_driver_that_may_not_make_pods_says_so(orders: Orders, release: MakeRe
     account = f"{running.namespace}:{NAME}"
     running.kubectl("create", "rolebinding", NAME, f"--role={NAME}", f"--serviceaccount={account}")
     running.install()
-    until("the driver says what it may not", lambda: FORBIDDEN in running.log(), explain=running.told)
+    until("the driver says what it may not", lambda: FORBIDDEN in running.log(), explain=running.report)
     assert not running.ready()
     running.refused = {"create pods"}

@@ -95,7 +95,7 @@ def test_dead_records_that_nobody_expects_make_a_case_fail(tmp_path: Path, capsy
         ({"big__changes": "| a | b |\n|---|---|\n| 1 |"}, "big.changes:3: the row has not as many cells as the head"),
     ],
 )
-def test_a_mistake_in_a_case_is_told_with_its_place(
+def test_a_mistake_in_a_case_is_reported_with_its_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], files: dict[str, str], message: str
 ):
     assert main(["test", str(case(tmp_path, **files))]) == 2
@@ -108,18 +108,20 @@ def test_a_folder_without_cases_is_an_error(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("hex zz", "orders.records:1: `hex zz` is not hexadecimal"),
         ("@ partition 99999999999999999999", "orders.records:1: `@ partition 99999999999999999999`: Kafka has no"),
         ("caf\u00e9", "orders.records:1: the file is not UTF-8"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, told: str):
+def test_a_line_that_cannot_be_read_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, expected: str
+):
     case(tmp_path, orders__rows="")
     (tmp_path / "orders.records").write_bytes(line.encode("latin-1"))
     assert main(["test", str(tmp_path)]) == 2
-    assert told in capsys.readouterr().out
+    assert expected in capsys.readouterr().out
 
 
 def test_the_number_of_shards_is_checked(tmp_path: Path):

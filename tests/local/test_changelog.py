@@ -24,6 +24,6 @@ def test_with_a_key_a_new_row_replaces_the_one_before():
     assert applied([[Change("+I", ANN)], [Change("+I", ("ann", "9"))]], (0,)) == [("ann", "9")]
 
 
-def test_a_row_that_is_not_there_cannot_be_taken_back():
+def test_a_row_that_is_not_there_cannot_be_retracted():
     with pytest.raises(NotThere, match="batch 2: -D retracts a row that does not exist: bob, 2"):
         applied([[Change("+I", ANN)], [Change("-D", BOB)]], None)

@@ -131,7 +131,7 @@ def test_of_the_topics_of_a_pattern_each_row_draws_by_its_own():
     assert [column.name for column in program.sources[0].table.columns][-3:] == ["topic", "partition", "offset"]
 
 
-def test_the_plan_tells_it_in_words():
+def test_the_plan_says_it_in_words():
     job = read(f"{TABLES}INSERT INTO o SELECT CAST(RAND_INTEGER(n) AS STRING), '' FROM t;").jobs[0]
     assert "RAND_INTEGER(n, RAND(origin(" in as_text(explain(job), "p.sql")
 
@@ -177,7 +177,7 @@ def test_what_is_drawn_looks_like_it():
     assert 0 <= numbers[0] < 0.05 < 0.4 < numbers[ROWS // 2] < 0.6 < 0.95 < numbers[-1] < 1
 
 
-def test_a_row_that_is_taken_back_has_the_values_it_was_written_with():
+def test_a_row_that_is_retracted_has_the_values_it_was_written_with():
     """A LEFT JOIN shows a row alone, then takes it back for the pair."""
     program = compile_job(read(f"{TABLES}{OTHER}INSERT INTO c {LEFT_JOIN};").jobs[0])
     runner = LocalRunner(program, {s.id: decoder(s.table, s.columns) for s in program.sources}, 2, Sql())
@@ -196,7 +196,7 @@ TAKEN_BACK = "would have another value when its row is retracted"
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("SELECT CAST(a.k AS STRING), UUID() FROM cdc AS a", f"which is UUID(), {TAKEN_BACK}"),
         ("SELECT CAST(a.k AS STRING), '' FROM cdc AS a JOIN t ON a.k = t.n AND RAND() < 0.5", TAKEN_BACK),
@@ -228,7 +228,7 @@ TAKEN_BACK = "would have another value when its row is retracted"
         ("SELECT CAST(a.k AS STRING), '' FROM cdc AS a JOIN t ON a.k = t.n AND t.at > NOW()", TAKEN_BACK),
     ],
 )
-def test_what_cannot_be_the_same_again_is_refused(query: str, said: str):
+def test_what_cannot_be_the_same_again_is_refused(query: str, message: str):
     with pytest.raises(PipelineErrors) as refused:
         read(f"{TABLES}{REFUSING}INSERT INTO o {query};")
-    assert any(said in str(m) and "hint:" in str(m) for m in refused.value.mistakes), str(refused.value)
+    assert any(message in str(m) and "hint:" in str(m) for m in refused.value.mistakes), str(refused.value)

@@ -153,7 +153,7 @@ CSV_TYPES = ["STRING", "INT", "DOUBLE", "DECIMAL(10, 2)", "BOOLEAN", "DATE", "TI
 
 @pytest.mark.parametrize("options", CSV_OPTIONS)
 def test_whatever_stands_in_a_line_of_csv_is_a_row_or_a_dead_letter(options: dict[str, str]):
-    dice = random.Random(1)
+    rng = random.Random(1)
     cells = ", ".join(f"c{i} {type_}" for i, type_ in enumerate(CSV_TYPES))
     given = ", ".join(f"'csv.{name}' = '{value}'" for name, value in options.items())
     pipeline = f"""{TABLES}
@@ -185,7 +185,7 @@ def test_whatever_stands_in_a_line_of_csv_is_a_row_or_a_dead_letter(options: dic
     ]
     values = []
     for i in range(600):
-        texts = ["".join(dice.choices(every, k=dice.choice([0, 1, 1, 2, 3]))) for _ in CSV_TYPES]
+        texts = ["".join(rng.choices(every, k=rng.choice([0, 1, 1, 2, 3]))) for _ in CSV_TYPES]
         if i % 3 == 0:
             texts = ["x", "7", "1.5", "2.50", "true", "2020-01-01", "2020-01-01 00:00:00", "YQ==", "a"]
         values.append(delimiter.join([str(i), *texts]).encode())

@@ -341,17 +341,17 @@ QUERIES: dict[str, tuple[str, ...]] = {
 }
 
 
-def random_rows(dice: random.Random, letters: str) -> list[list[tuple[int, Row]]]:
+def random_rows(rng: random.Random, letters: str) -> list[list[tuple[int, Row]]]:
     """Batches of rows that come (+1) and go (-1); few values, NULLs among them, so that all meet."""
     there: list[Row] = []
     batches = []
     for _ in range(5):
         batch = []
-        for _ in range(dice.choice([0, 2, 8])):
-            if there and dice.random() < 0.4:
-                batch.append((-1, there.pop(dice.randrange(len(there)))))
+        for _ in range(rng.choice([0, 2, 8])):
+            if there and rng.random() < 0.4:
+                batch.append((-1, there.pop(rng.randrange(len(there)))))
             else:
-                row = (dice.choice([1, 2, 3, None]), dice.choice([*letters, None]), dice.choice([1, 3, 5, 7]))
+                row = (rng.choice([1, 2, 3, None]), rng.choice([*letters, None]), rng.choice([1, 3, 5, 7]))
                 there.append(row)
                 batch.append((1, row))
         batches.append(batch)
@@ -383,14 +383,14 @@ def sql() -> Sql:
 @pytest.mark.parametrize("name", QUERIES)
 def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int, tmp_path: Path, sql: Sql):
     columns, query, *apart = QUERIES[name]
-    dice = random.Random(f"{name} {seed}")
+    rng = random.Random(f"{name} {seed}")
     (tmp_path / "pipeline.sql").write_text(
         f"{TABLES}CREATE TABLE answer ({columns})"
         f" WITH ('connector' = 'kafka', 'topic' = 'answer', 'format' = 'changelog-json');\nINSERT INTO answer {query};"
     )
     batch = duckdb.connect()
     for table, head in (("a", "k | g | v"), ("b", "k | h | w")):
-        left = write(tmp_path / f"{table}.rows", head, random_rows(dice, "xyz" if table == "a" else "pq"))
+        left = write(tmp_path / f"{table}.rows", head, random_rows(rng, "xyz" if table == "a" else "pq"))
         names = head.split(" | ")
         batch.execute(f"CREATE TABLE {table} ({names[0]} BIGINT, {names[1]} VARCHAR, {names[2]} BIGINT)")
         if left:

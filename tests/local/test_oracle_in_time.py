@@ -1,5 +1,5 @@
 """Joins and set operations by event time against the same queries in batch: over rows out of order, of which some are
-taken back, cut at random."""
+retracted, cut at random."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ SETS = {
 
 KEYED = {
     "DISTINCT": "SELECT DISTINCT k, ts FROM a",
-    "DISTINCT of rows that are taken back": "SELECT DISTINCT k, ts FROM c",
+    "DISTINCT of retracted rows": "SELECT DISTINCT k, ts FROM c",
     "GROUP BY": "SELECT k, ts, COUNT(*) AS n FROM a GROUP BY k, ts HAVING COUNT(v) > 0",
-    "GROUP BY of rows that are taken back": "SELECT ts, MAX(v) AS v FROM c GROUP BY ts",
+    "GROUP BY of retracted rows": "SELECT ts, MAX(v) AS v FROM c GROUP BY ts",
     **{
         f"{word} with {right}, maybe empty": f"SELECT v, ts FROM a {word} SELECT v, ts FROM {right}"
         for word in ("UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
@@ -238,33 +238,33 @@ Row = tuple[object, ...]
 Change = tuple[str, Row]
 
 
-def out_of_order(number: int, dice: random.Random) -> datetime:
+def out_of_order(number: int, rng: random.Random) -> datetime:
     """The time of a row: its place in the stream, or some time before."""
-    return BASE + timedelta(milliseconds=number * STEP - dice.randrange(0, DELAY, 250) * dice.choice([0, 1]))
+    return BASE + timedelta(milliseconds=number * STEP - rng.randrange(0, DELAY, 250) * rng.choice([0, 1]))
 
 
-def rows(dice: random.Random, *, taken_back: bool) -> list[Change]:
-    """Rows with few keys, one of them hot, and NULLs; a row is taken back before the watermark reaches it."""
+def rows(rng: random.Random, *, retracted: bool) -> list[Change]:
+    """Rows with few keys, one of them hot, and NULLs; a row is retracted before the watermark reaches it."""
     found: list[Change] = []
     there: list[tuple[datetime, Row]] = []
     for number in range(60):
         there = [each for each in there if each[0] > BASE + timedelta(milliseconds=number * STEP - DELAY)]
-        if taken_back and there and dice.random() < 0.35:
-            found.append(("-D", there.pop(dice.randrange(len(there)))[1]))
+        if retracted and there and rng.random() < 0.35:
+            found.append(("-D", there.pop(rng.randrange(len(there)))[1]))
             continue
-        time = out_of_order(number, dice)
-        row = (number, dice.choice([1, 1, 1, 1, 2, 3, None]), dice.choice([1, 2, None]), time)
+        time = out_of_order(number, rng)
+        row = (number, rng.choice([1, 1, 1, 1, 2, 3, None]), rng.choice([1, 2, None]), time)
         there.append((time, row))
         found.append(("+I", row))
     return found
 
 
-def versions(dice: random.Random) -> list[Change]:
+def versions(rng: random.Random) -> list[Change]:
     """Versions of the rows of a few keys, and their ends."""
     found: list[Change] = []
     for number in range(0, 60, 2):
-        kind = dice.choice(["+U", "+U", "+U", "-D"])
-        found.append((kind, (dice.choice([1, 2, 4]), None if kind == "-D" else number % 5, out_of_order(number, dice))))
+        kind = rng.choice(["+U", "+U", "+U", "-D"])
+        found.append((kind, (rng.choice([1, 2, 4]), None if kind == "-D" else number % 5, out_of_order(number, rng))))
     return found
 
 
@@ -272,9 +272,9 @@ def text(value: object) -> str:
     return "NULL" if value is None else str(value)
 
 
-def write(path: Path, changes: Sequence[Change], dice: random.Random, *, kinds: bool) -> None:
+def write(path: Path, changes: Sequence[Change], rng: random.Random, *, kinds: bool) -> None:
     """Write an input file of a few batches, cut at random."""
-    cuts = sorted(dice.randrange(len(changes)) for _ in range(5))
+    cuts = sorted(rng.randrange(len(changes)) for _ in range(5))
     names = "id | k | v | ts" if len(changes[0][1]) == 4 else "k | v | ts"
     lines = [f"{'|  ' if kinds else ''}| {names} |", f"{'|--' if kinds else ''}|{'--|' * len(changes[0][1])}"]
     for number, (kind, row) in enumerate(changes):
@@ -307,12 +307,12 @@ def sql() -> Sql:
 @pytest.mark.parametrize("name", QUERIES)
 def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int, tmp_path: Path, sql: Sql):
     columns, query, *apart = QUERIES[name]
-    dice = random.Random(f"{name} {seed}")
+    rng = random.Random(f"{name} {seed}")
     given = {
-        "a": rows(dice, taken_back=False),
-        "b": rows(dice, taken_back=False),
-        "c": rows(dice, taken_back=True),
-        "p": versions(dice),
+        "a": rows(rng, retracted=False),
+        "b": rows(rng, retracted=False),
+        "c": rows(rng, retracted=True),
+        "p": versions(rng),
     }
     source = (
         "CREATE TABLE {0} ({1}, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ({2}, 'topic' = '{0}',"
@@ -324,7 +324,7 @@ def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int,
     pipeline += f" 'format' = 'changelog-json');\nINSERT INTO answer {query};"
     (tmp_path / "pipeline.sql").write_text(pipeline)
     for table, changes in given.items():
-        write(tmp_path / f"{table}.rows", changes, dice, kinds=table in "cp")
+        write(tmp_path / f"{table}.rows", changes, rng, kinds=table in "cp")
     outcome = run_case(tmp_path, load(tmp_path / "pipeline.sql", {}).jobs, sql, shards=3)
     assert not any(outcome.dead)
     assert not any(outcome.late)

@@ -1,4 +1,4 @@
-"""What a pipeline counts while it runs, told as the metrics of one query."""
+"""What a pipeline counts while it runs, as the metrics of one query."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_rows_are_counted_where_they_enter_and_bad_records_apart():
     assert running.by("decode_errors_total", "topic") == {"t": 1}
 
 
-def test_an_update_is_a_row_that_is_taken_back_and_a_row_that_is_added():
+def test_an_update_is_a_row_that_is_retracted_and_a_row_that_is_added():
     running = Running()
     running.batch(1, records(0, ("ann", 1, 1)))
     running.batch(2, records(0, ("ann", 1, 2)))
@@ -119,7 +119,7 @@ def test_a_partition_that_is_silent_for_long_is_idle_and_comes_back():
     assert running.by("partition_idle", "partition") == {}
 
 
-def test_time_that_has_ended_is_not_told():
+def test_time_that_has_ended_is_not_reported():
     running = Running()
     running.batch(1, records(0, ("ann", 1, 30)), records(1, ("bob", 1, 25)))
     running.batch(2, ended=True)

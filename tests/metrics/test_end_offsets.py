@@ -56,14 +56,14 @@ def assignment() -> Deployment:
     )
 
 
-def test_the_ends_of_kafka_tables_are_told_again_and_again_and_a_broker_that_is_away_is_waited_for():
-    heard: queue.Queue[tuple[str, Any]] = queue.Queue()
+def test_the_ends_of_kafka_tables_are_reported_repeatedly_and_an_unreachable_broker_is_waited_for():
+    reported: queue.Queue[tuple[str, Any]] = queue.Queue()
     cluster = Answers({"t": {0: 5}}, KafkaUnreachable("away"), {"t": {0: 9}})
     ends = EndOffsets(
-        assignment(), lambda table, offsets: heard.put((table, offsets)), every=0.001, connect=cluster.connect
+        assignment(), lambda table, offsets: reported.put((table, offsets)), every=0.001, connect=cluster.connect
     )
     try:
-        assert [heard.get(timeout=10) for _ in range(2)] == [("orders", {"t": {0: 5}}), ("orders", {"t": {0: 9}})]
+        assert [reported.get(timeout=10) for _ in range(2)] == [("orders", {"t": {0: 5}}), ("orders", {"t": {0: 9}})]
     finally:
         ends.close()
     assert cluster.made == 1

@@ -59,7 +59,7 @@ def test_what_belongs_to_others_is_not_counted(tmp_path: Path, process: Process)
     assert memory_of(10, "driver", SCRATCH, tmp_path) == {"driver": PAGE}
 
 
-def test_an_executor_on_the_host_of_the_driver_tells_its_memory_itself(tmp_path: Path, process: Process):
+def test_an_executor_on_the_host_of_the_driver_reports_its_memory_itself(tmp_path: Path, process: Process):
     process(10, 1, "python -m service run", pages=1)
     process(11, 10, "java org.apache.spark.deploy.SparkSubmit", pages=20)
     process(12, 11, "java CoarseGrainedExecutorBackend --executor-id 0", pages=300)
@@ -68,7 +68,7 @@ def test_an_executor_on_the_host_of_the_driver_tells_its_memory_itself(tmp_path:
     assert memory_of(12, "jvm", SCRATCH, tmp_path) == {"jvm": 300 * PAGE, "worker": 400 * PAGE}
 
 
-def test_where_the_system_does_not_tell_shared_pages_the_resident_set_counts(tmp_path: Path, process: Process):
+def test_where_the_system_does_not_report_shared_pages_the_resident_set_counts(tmp_path: Path, process: Process):
     process(10, 1, "java", pages=2)
     process(11, 10, "python -m service.spark.driver.worker_daemon pyspark.worker", pages=3)
     assert memory_of(10, "jvm", SCRATCH, tmp_path)["worker"] == 3 * PAGE
@@ -86,15 +86,15 @@ def test_this_process_holds_memory():
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         ("java org.apache.spark.executor.CoarseGrainedExecutorBackend --executor-id 7 --cores 2", {"7"}),
         ("java org.apache.spark.deploy.SparkSubmit", set()),
     ],
     ids=["an executor", "a driver that runs the tasks itself"],
 )
-def test_a_worker_tells_the_memory_of_the_executor_above_it(
-    command: str, told: set[str], monkeypatch: pytest.MonkeyPatch
+def test_a_worker_reports_the_memory_of_the_executor_above_it(
+    command: str, expected: set[str], monkeypatch: pytest.MonkeyPatch
 ):
     words = {3: ["python"], 2: ["python", "-m", "service.spark.driver.worker_daemon"], 1: ["init"], 5: command.split()}
     parents = {3: 2, 2: 5, 5: 1}
@@ -106,6 +106,8 @@ def test_a_worker_tells_the_memory_of_the_executor_above_it(
     first, second = TaskMetrics(), TaskMetrics()
     executor_memory.measure_executor(first, SCRATCH)
     executor_memory.measure_executor(second, SCRATCH)
-    wanted = {f'memory_bytes{{executor="{e}",process="{p}"}}': v for e in told for p, v in (("jvm", 5), ("worker", 9))}
+    wanted = {
+        f'memory_bytes{{executor="{e}",process="{p}"}}': v for e in expected for p, v in (("jvm", 5), ("worker", 9))
+    }
     assert first.highs == wanted
     assert second.highs == {}, "it looks again only after a while"

@@ -30,7 +30,7 @@ def batch(number: int, *reads: Read, seconds: float = 1.0) -> Progress:
     )
 
 
-def told(number: int, late: int) -> dict[str, object]:
+def report(number: int, late: int) -> dict[str, object]:
     figures = TaskMetrics()
     figures.count("late_records_total", late, operator="agg")
     return {"batch": 0, "metrics": asdict(figures), "lines": [], "samples": []}
@@ -43,7 +43,7 @@ def test_counters_go_on_when_a_query_is_started_again_in_the_process():
     for attempt in range(3):
         seen.started("q")
         for number in range(2):
-            seen.heard("q", told(2 * attempt + number, late=3))
+            seen.counted("q", report(2 * attempt + number, late=3))
             seen.batch("q", batch(2 * attempt + number))
         seen.failed("q", "no", attempt + 1, 0.1)
         totals.append([seen.metrics.value(n, query="q") for n in ("batches_total", "batch_failures_total")])
@@ -72,7 +72,7 @@ def test_a_query_is_active_from_its_start_to_whatever_ends_it():
     assert found == [(0, 0), (0, 0), (1, 0), (0, 0), (1, 0), (0, 1)]
 
 
-def test_a_batch_tells_its_phases_and_where_its_partitions_are():
+def test_a_batch_reports_its_phases_and_where_its_partitions_are():
     seen = observer()
     seen.batch("q", batch(3, Read("orders", "t", 0, 10, 25, 40), Read("orders", "t", 1, 0, 7, 7), seconds=2.0))
     place = {"query": "q", "source": "orders", "topic": "t"}
@@ -158,19 +158,19 @@ def test_the_progress_line_shows_the_oldest_watermark_there_is(watermarks, shown
     assert shown in terminal.getvalue()
 
 
-def test_no_secret_is_logged_or_told_by_readyz_wherever_an_error_quotes_it():
+def test_no_secret_is_logged_or_shown_by_readyz_wherever_an_error_quotes_it():
     log = io.StringIO()
     seen = Observer(Health(600), Metrics(), "json", log, redaction=Redaction(["hush-1"]))
     seen.starting(["q"])
     quoted = 'login of ann with hush-1 and password="hush-2" failed'
     seen.waiting("q", quoted)
-    told = [seen.health.ready()]
+    answers = [seen.health.ready()]
     seen.failed("q", quoted, 1, 0.1, f"in full: {quoted}")
-    told.append(seen.health.ready())
+    answers.append(seen.health.ready())
     seen.jvm_says(quoted)
     seen.gave_up("q", quoted, f"in full: {quoted}")
-    told.append(seen.health.live())
-    for text in [log.getvalue(), *map(str, told), str(seen.recorder.jobs())]:
+    answers.append(seen.health.live())
+    for text in [log.getvalue(), *map(str, answers), str(seen.recorder.jobs())]:
         assert "login of ann" in text
         assert "hush" not in text
 
@@ -185,7 +185,7 @@ class _Gone(io.StringIO):
 def test_a_reader_of_the_output_or_of_the_log_that_goes_away_takes_nothing_along(monkeypatch: pytest.MonkeyPatch):
     log = io.StringIO()
     monkeypatch.setattr("sys.stdout", _Gone())
-    told = {"batch": 0, "metrics": asdict(TaskMetrics()), "lines": ["+I  t  a=1"], "samples": []}
-    Observer(Health(600), Metrics(), "json", log).heard("q", told)
+    report = {"batch": 0, "metrics": asdict(TaskMetrics()), "lines": ["+I  t  a=1"], "samples": []}
+    Observer(Health(600), Metrics(), "json", log).counted("q", report)
     assert "rows of 'print' tables are dropped" in log.getvalue()
-    Observer(Health(600), Metrics(), "json", _Gone()).heard("q", told)
+    Observer(Health(600), Metrics(), "json", _Gone()).counted("q", report)

@@ -30,8 +30,8 @@ def test_a_counter_adds_up_and_a_gauge_says_the_last_value():
 def test_a_counter_that_somebody_else_counts_never_goes_back():
     metrics = Metrics()
     totals = []
-    for told in (5.0, 3.0, 6.0):
-        metrics.reach("jvm_gc_seconds_total", told)
+    for total in (5.0, 3.0, 6.0):
+        metrics.reach("jvm_gc_seconds_total", total)
         totals.append(metrics.value("jvm_gc_seconds_total"))
     assert totals == [5, 5, 6]
 

@@ -59,5 +59,5 @@ def _unpack(work: Path) -> None:
 def _run(command: list[str], folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise RuntimeError(f"{command[0]} cannot fetch {PACKAGE}: {said[-1] if said else done.returncode}")
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise RuntimeError(f"{command[0]} cannot fetch {PACKAGE}: {lines[-1] if lines else done.returncode}")

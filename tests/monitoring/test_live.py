@@ -116,7 +116,7 @@ def test_what_is_counted_is_what_is_in_the_topics_also_after_a_failure(watched: 
     assert counted("output_changes_total", sink="shares", kind="retract") == 0
 
 
-def test_the_consumer_group_is_told_how_far_the_service_has_read(watched: Live):
+def test_the_consumer_group_has_how_far_the_service_has_read(watched: Live):
     read = watched.prometheus.ask('tailrace_kafka_offset{kind="read"}', watched.quiet)
     assert watched.group == {int(sample.labels["partition"]): sample.value for sample in read}
     assert sum(sample.value for sample in watched.prometheus.ask("tailrace_kafka_consumer_lag", watched.quiet)) == 0

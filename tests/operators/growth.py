@@ -282,7 +282,7 @@ GROWTH: dict[str, Growth] = {
         [(key, 5, at(9)) for key in FEW],
         then=9,
     ),
-    "session aggregate, keys whose rows may be taken back": growing(
+    "session aggregate, keys whose rows may be retracted": growing(
         session_aggregate.sessions(gap=HOUR, append=False),
         lambda i: (f"k{i}", i, at(i)),
         [(key, 5, at(9)) for key in FEW],
@@ -383,7 +383,7 @@ GROWTH: dict[str, Growth] = {
         port=1,
         then=9,
     ),
-    "temporal join at arrival, rows that may be taken back": growing(
+    "temporal join at arrival, rows that may be retracted": growing(
         (temporal_join.at_arrival(),),
         lambda i: (at(5), i, f"k{i}"),
         [(at(5), 5, "k1"), (at(HOUR), 5, "new")],
@@ -446,7 +446,7 @@ GROWTH: dict[str, Growth] = {
     "rows that settle, waiting for their time": growing(
         (settle.KERNEL,), lambda i: _numbered(f"k{i}", HOUR + i), [_numbered(key, 5) for key in FEW], then=9
     ),
-    "lookup join, rows that may be taken back": growing(
+    "lookup join, rows that may be retracted": growing(
         (lookup_join.asking(lookup_join.joined("left"), lookup_join.TABLE),),
         lambda i: (i % 6, f"v{i}"),
         [(1, "v1"), (2, "new")],

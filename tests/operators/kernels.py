@@ -99,7 +99,7 @@ def timeless(log: Log, sizes: Iterator[int]) -> list[Batch]:
 
 
 def reverted(batches: Sequence[Batch]) -> list[Batch]:
-    """Every change taken back, the last first."""
+    """Every change retracted, the last first."""
     return [Batch([Change(c.row, -c.weight, c.port) for c in reversed(b.changes)]) for b in reversed(batches)]
 
 
@@ -227,7 +227,7 @@ def _full_windows(batches: Sequence[Batch]) -> Counter[Row]:
 
 
 def _filled(batches: Sequence[Batch]) -> list[Batch]:
-    """So many rows of each partition that its last window is full."""
+    """Enough rows of each partition that its last window is full."""
     partitions = Counter(c.row[0] for c in flat(batches))
     return [Batch([Change((name, 1, True)) for name, n in partitions.items() for _ in range(-n % 3)])]
 
@@ -252,9 +252,9 @@ def _first_arrivals(batches: Sequence[Batch]) -> Counter[Row]:
 
 def _lists(seed: int) -> Log:
     """Lists that come; some of them go again."""
-    dice = random.Random(seed)
-    made = [Change((number, tuple(dice.choice(unnest.VALUES["list"]) or ()))) for number in range(40)]
-    return [*made, *(Change(change.row, -1) for change in dice.sample(made, 15))]
+    rng = random.Random(seed)
+    made = [Change((number, tuple(rng.choice(unnest.VALUES["list"]) or ()))) for number in range(40)]
+    return [*made, *(Change(change.row, -1) for change in rng.sample(made, 15))]
 
 
 def _by_sorted_time(log: Log, sizes: Iterator[int]) -> list[Batch]:
@@ -601,7 +601,7 @@ CASES: dict[str, Case] = {
     ),
     "firing aggregate, first and last value at the close": Case(
         CLOSING,
-        lambda seed: firing_aggregate.taken_back(seed, 60),
+        lambda seed: firing_aggregate.retracted(seed, 60),
         lambda batches: firing_aggregate.first_and_last(batches, HOP, closed_only=True),
         # Each row is in three windows, each of which has a group, when it closes, and the values of each set.
         lambda batches: 2 * 3 * (2 + _sets(CLOSING[0])) * since(batches, HOP.size),

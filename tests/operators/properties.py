@@ -116,7 +116,7 @@ class Run:
         for *row, weight in rows_of(inputs[0]):
             self.log.append((tuple(row), weight))
             self.applied[tuple(row)] += weight
-        assert min(self.applied.values(), default=0) >= 0, "a row was taken back that was not there"
+        assert min(self.applied.values(), default=0) >= 0, "a row was retracted that was not there"
         self.applied = +self.applied
         return inputs[0]
 
@@ -247,7 +247,7 @@ def holds_opened(lasting: Replay) -> None:
 
 
 def _bits(table: pa.Table) -> tuple[pa.Schema, str]:
-    """The values of a table, told apart by their bits; what stands in a buffer in place of a NULL is no value."""
+    """The values of a table, distinguished by their bits; what stands in a buffer in place of a NULL is no value."""
     return table.schema, repr(table.to_pylist())
 
 
@@ -275,29 +275,29 @@ class ClippedRun:
         """Run one batch of changes, by port."""
         count = self.counts[self._batch % len(self.counts)]
         self._batch += 1
-        parts, shelves = [], []
+        parts, stores = [], []
         slots = [
             slots_of(bucket_hash(rows, [key[i] for i in self.order] if self.order is not None else key))
             for rows, key in zip(inputs, self.keys, strict=True)
         ]
         for shard in range(count):
             mine = slots_of_shard(shard, count)
-            state, shelf = self._open(mine)
+            state, stored = self._open(mine)
             here = [
                 rows.filter(pa.array((at >= mine.start) & (at < mine.stop)))
                 for rows, at in zip(inputs, slots, strict=True)
             ]
             step = self.kernel.advance(state, here, clock, SQL)
             saved = state.seal()
-            shelf |= saved.added
+            stored |= saved.added
             for name in saved.removed:
-                del shelf[name]
-            assert shelf.keys() == {b.id for name in self.kernel.traces() for b in state[name].blocks()}
+                del stored[name]
+            assert stored.keys() == {b.id for name in self.kernel.traces() for b in state[name].blocks()}
             parts.append(StatePart(mine, saved.manifest))
-            shelves.append(shelf)
+            stores.append(stored)
             self._note(step)
-        self._parts, self._blocks = parts, shelves
-        assert min(self.applied.values(), default=0) >= 0, "a row was taken back that was not there"
+        self._parts, self._blocks = parts, stores
+        assert min(self.applied.values(), default=0) >= 0, "a row was retracted that was not there"
         self.applied = +self.applied
 
     def _open(self, mine: range) -> tuple[State, dict[str, pa.Buffer]]:
@@ -306,12 +306,12 @@ class ClippedRun:
         ]
         parts = [self._parts[i] for i in overlapping]
         if len(parts) == 1 and parts[0].slots == mine:
-            manifest, shelf = parts[0].manifest, dict(self._blocks[overlapping[0]])
+            manifest, stored = parts[0].manifest, dict(self._blocks[overlapping[0]])
         else:
             found = clipped(self.kernel.traces(), self.order, parts, mine)
             manifest = found.manifest
-            shelf = {name: self._blocks[overlapping[part]][old] for name, (part, old) in found.blocks.items()}
-        return State.open(self.kernel.traces(), manifest, shelf.__getitem__, self.order), shelf
+            stored = {name: self._blocks[overlapping[part]][old] for name, (part, old) in found.blocks.items()}
+        return State.open(self.kernel.traces(), manifest, stored.__getitem__, self.order), stored
 
     def _note(self, step: Step) -> None:
         for *row, weight in rows_of(step.changes):
@@ -375,7 +375,7 @@ def holds_cut(
 
 
 def holds_undo(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:
-    """When every change is taken back, the last first, no rows and no state are left."""
+    """When every change is retracted, the last first, no rows and no state are left."""
     run = Run(kernels)
     for batch in batches:
         run(batch)

@@ -43,21 +43,21 @@ class Shards:
     def cut(self, count: int) -> Iterator[tuple[range, State]]:
         """Yield each of `count` states, which is sealed when the next is asked for."""
         parts: list[StatePart] = []
-        shelves: list[dict[str, pa.Buffer]] = []
+        stores: list[dict[str, pa.Buffer]] = []
         for shard in range(count):
             mine = slots_of_shard(shard, count)
             over = [i for i, p in enumerate(self._parts) if p.slots.start < mine.stop and p.slots.stop > mine.start]
             found = clipped(SPECS, None, [self._parts[i] for i in over], mine)
-            shelf = {name: self._blocks[over[part]][old] for name, (part, old) in found.blocks.items()}
-            state = State.open(SPECS, found.manifest, shelf.__getitem__)
+            stored = {name: self._blocks[over[part]][old] for name, (part, old) in found.blocks.items()}
+            state = State.open(SPECS, found.manifest, stored.__getitem__)
             yield mine, state
             saved = state.seal()
-            shelf |= saved.added
+            stored |= saved.added
             for name in saved.removed:
-                del shelf[name]
+                del stored[name]
             parts.append(StatePart(mine, saved.manifest))
-            shelves.append(shelf)
-        self._parts, self._blocks = parts, shelves
+            stores.append(stored)
+        self._parts, self._blocks = parts, stores
 
 
 def table(values: list[int]) -> pa.Table:
@@ -66,15 +66,15 @@ def table(values: list[int]) -> pa.Table:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_are_found_once_however_slots_are_cut_between_the_steps_of_merges(seed: int):
-    dice = random.Random(seed)
-    keys = [dice.randrange(1 << 64) for _ in range(150)]
+    rng = random.Random(seed)
+    keys = [rng.randrange(1 << 64) for _ in range(150)]
     log: dict[int, Counter[int]] = {key: Counter() for key in keys}
     rows: dict[int, int] = {}
     shards = Shards()
     for batch in range(45):
-        written = sorted(dice.sample(keys, dice.choice([5, 30, 60])))
-        gone = {key for key in written if dice.random() < 0.4}
-        for slots, state in shards.cut(dice.choice(SHARDS)):
+        written = sorted(rng.sample(keys, rng.choice([5, 30, 60])))
+        gone = {key for key in written if rng.random() < 0.4}
+        for slots, state in shards.cut(rng.choice(SHARDS)):
             inside = [k for k in written if first_hash(slots.start) <= k < first_hash(slots.stop)]
             at = np.array(inside, np.uint64)
             found = find(state["rows"], at)

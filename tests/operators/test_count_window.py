@@ -33,19 +33,19 @@ def groups_out(keys, aggregates, partition=(), size=5, every=2):
 
 
 def stream(seed, count):
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     return [
-        Change((dice.choice(["a", "b", "", None]), dice.choice([None, i]), dice.choice([True, False, None])))
+        Change((rng.choice(["a", "b", "", None]), rng.choice([None, i]), rng.choice([True, False, None])))
         for i in range(count)
     ]
 
 
 def batches(seed, count=120):
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     changes = stream(seed, count)
     made: list[Batch] = []
     while changes:
-        size = dice.choice([1, 2, 5, 30])
+        size = rng.choice([1, 2, 5, 30])
         made.append(Batch(changes[:size], now=1000 + len(made)))
         changes = changes[size:]
     return made

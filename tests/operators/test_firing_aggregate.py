@@ -22,6 +22,7 @@ from operators.windows.numbered_windows import NumberedWindows
 from operators.windows.shapes import Cumulate, Hop, tumble
 from operators.windows.window_aggregate import WindowAggregateOperator
 from operators.windows.window_partial import for_groups
+from tests.operators.cuts import behind, in_batches, steps
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 from tests.operators.test_window_aggregate import (
     AGGREGATES,
@@ -88,22 +89,9 @@ def oracle(window, closed_only: bool, aggregates=AGGREGATES):
     return query
 
 
-def cut(changes: Sequence[Change], sizes: Iterator[int], behind: int = DELAY) -> list[Batch]:
-    """Batches a few ms of processing time apart; the watermark is `behind` the newest row."""
-    batches: list[Batch] = []
-    start = 0
-    while start < len(changes):
-        size = next(sizes)
-        newest = max((c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes[: start + size])
-        batches.append(Batch(changes[start : start + size], 3 * len(batches), newest - behind))
-        start += size
-    return [*batches, Batch([], 3 * len(batches), END_OF_TIME)]
-
-
-def steps(seed: int) -> Iterator[int]:
-    dice = random.Random(seed)
-    while True:
-        yield dice.choice([1, 3, 20])
+def cut(changes: Sequence[Change], sizes: Iterator[int], delay: int = DELAY) -> list[Batch]:
+    """Batches a few ms of processing time apart; the watermark is `delay` behind the newest row."""
+    return in_batches(changes, sizes, behind(2, delay), apart=3)
 
 
 WINDOWS = {"tumble": tumble(20), "hop": Hop(size=30, slide=10), "cumulate": Cumulate(size=40, step=10)}
@@ -161,7 +149,7 @@ def test_nothing_is_kept_of_a_window_whose_lateness_is_over(name: str):
 
 
 @pytest.mark.parametrize("name", FIRINGS)
-def test_windows_of_rows_that_are_taken_back_correct_themselves(name: str):
+def test_windows_of_retracted_rows_correct_themselves(name: str):
     run = Run(firing(FIRINGS[name], append=False))
     rows = [row(key, value, 5) for key in "ab" for value in range(3)]
     run(Batch(rows, 0, 0))
@@ -226,16 +214,16 @@ ENDS = [
 ]
 
 
-def taken_back(seed: int, count: int) -> list[Change]:
-    """Rows of few values, a third of which are taken back soon, while their windows are open."""
-    dice = random.Random(seed)
+def retracted(seed: int, count: int) -> list[Change]:
+    """Rows of few values, a third of which are retracted soon, while their windows are open."""
+    rng = random.Random(seed)
     there: list[tuple[object, ...]] = []
     changes: list[Change] = []
     for i in range(count):
-        if there and dice.random() < 0.3:
-            changes.append(Change(there.pop(dice.randrange(max(0, len(there) - 8), len(there))), -1))
+        if there and rng.random() < 0.3:
+            changes.append(Change(there.pop(rng.randrange(max(0, len(there) - 8), len(there))), -1))
             continue
-        changes.append(Change((dice.choice("ab"), dice.choice([None, 1, 2, 3]), at(i + dice.randrange(5)))))
+        changes.append(Change((rng.choice("ab"), rng.choice([None, 1, 2, 3]), at(i + rng.randrange(5)))))
         there.append(changes[-1].row)
     return changes
 
@@ -264,13 +252,11 @@ def first_and_last(batches: Sequence[Batch], window: Hop, closed_only: bool) -> 
 
 @pytest.mark.parametrize("fires", [AT_CLOSE, Firing(0, None, 0)])
 @pytest.mark.parametrize(("seed", "size"), [(0, 1), (1, 4), (2, 4), (3, 25)])
-def test_the_first_and_last_value_of_a_window_follow_the_arrival_of_rows_that_are_taken_back(
-    seed: int, size: int, fires: Firing
-):
+def test_the_first_and_last_value_of_a_window_follow_the_arrival_of_retracted_rows(seed: int, size: int, fires: Firing):
     window, once = Hop(size=30, slide=10), fires is AT_CLOSE
     kernels = firing(fires, window, ENDS, append=False)
     run, opened = Run(kernels), Run(kernels, restart=True)
-    batches = cut(taken_back(seed, 50), iter(lambda: size, 0), 40)
+    batches = cut(retracted(seed, 50), iter(lambda: size, 0), 40)
     for i, batch in enumerate(batches):
         run(batch)
         opened(batch)

@@ -1,4 +1,4 @@
-"""Variances and sums of floating-point numbers: to their last digits, and after NaN and Infinity are taken back."""
+"""Variances and sums of floating-point numbers: to their last digits, and after NaN and Infinity are retracted."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def changes(values: Sequence[float], weight: int = 1) -> list[Change]:
 
 
 def near(center: float, count: int, width: float = 1.0) -> list[float]:
-    dice = random.Random(count)
-    return [center + width * dice.gauss(0, 1) for _ in range(count)]
+    rng = random.Random(count)
+    return [center + width * rng.gauss(0, 1) for _ in range(count)]
 
 
 @pytest.mark.parametrize("append", [True, False])
@@ -75,7 +75,7 @@ def test_a_variance_far_smaller_than_its_values_keeps_its_digits(center, size, a
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_a_value_that_is_taken_back_leaves_nothing_in_a_variance(together):
+def test_a_value_that_is_retracted_leaves_nothing_in_a_variance(together):
     values, gone = near(3.0, 20), [1e9, -7e11, 0.1, 1e9]
     run = Run(grouping((0,), SPREAD, schema=INPUT))
     for batch in [[*values, *gone]] if together else [gone, values]:
@@ -143,7 +143,7 @@ def test_a_sum_with_values_that_are_not_finite_is_that_of_floating_point_numbers
 
 
 @pytest.mark.parametrize("name", NOT_FINITE)
-def test_sums_and_variances_are_finite_again_when_what_was_not_is_taken_back(name):
+def test_sums_and_variances_are_finite_again_when_what_was_not_is_retracted(name):
     values, total = NOT_FINITE[name]
     run = Run(grouping((0,), [*SUMS, *SPREAD], schema=INPUT))
     run(Batch(changes([1.0, *values, 3.0])))

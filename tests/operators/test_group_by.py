@@ -130,7 +130,7 @@ LISTS = [
         "'[' || STRING_AGG(COALESCE(CAST(to_json(c0) AS VARCHAR), 'null'), ',' ORDER BY c0 NULLS LAST) || ']'",
     ),
 ]
-"""Lists of the values of a group, in the order of the values where rows are taken back."""
+"""Lists of the values of a group, in the order of the values where rows are retracted."""
 
 WHOLES = [
     (
@@ -196,22 +196,22 @@ def query(keys, aggregates) -> str:
 
 
 def generated(seed: int, batches: int, append: bool) -> list[Batch]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     there: list[Row] = []
     result = []
     for _ in range(batches):
         changes = []
-        for _ in range(dice.choice([0, 1, 8, 30])):
-            if there and not append and dice.random() < 0.45:
-                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+        for _ in range(rng.choice([0, 1, 8, 30])):
+            if there and not append and rng.random() < 0.45:
+                changes.append(Change(there.pop(rng.randrange(len(there))), -1))
             else:
                 row = (
-                    dice.choice(["a", "", "c", None]),
-                    dice.choice([None, 1, 2, 3, dice.randrange(9)]),
-                    dice.choice([None, 0.5, -1.25, dice.randrange(100) / 8]),
-                    dice.choice([None, Decimal("1.10"), Decimal(dice.randrange(-500, 500)) / 100]),
-                    dice.choice([None, True, False]),
-                    dice.choice([None, dice.randrange(-50, 50)]),
+                    rng.choice(["a", "", "c", None]),
+                    rng.choice([None, 1, 2, 3, rng.randrange(9)]),
+                    rng.choice([None, 0.5, -1.25, rng.randrange(100) / 8]),
+                    rng.choice([None, Decimal("1.10"), Decimal(rng.randrange(-500, 500)) / 100]),
+                    rng.choice([None, True, False]),
+                    rng.choice([None, rng.randrange(-50, 50)]),
                 )
                 there.append(row)
                 changes.append(Change(row))
@@ -235,7 +235,7 @@ def test_each_aggregate_alone_equals_a_batch_query(place):
 
 
 @pytest.mark.parametrize("keys", [(0,), (4,), ()])
-def test_lists_of_values_follow_rows_that_are_taken_back(keys):
+def test_lists_of_values_follow_retracted_rows(keys):
     run = holds_oracle(grouping(keys, MIXED), generated(8, 25, append=False), query(keys, MIXED), restart=True)
     assert run.unmatched_retractions == 0
 
@@ -282,7 +282,7 @@ def test_groups_do_not_depend_on_how_the_log_is_cut():
     holds_cut(grouping((0,), [*AGGREGATES, *MIXED]), changes, [every(2), every(7), every(1000)])
 
 
-def test_groups_leave_nothing_when_everything_is_taken_back():
+def test_groups_leave_nothing_when_everything_is_retracted():
     holds_undo(grouping((0, 4), [*AGGREGATES, *MIXED]), generated(4, 10, append=False))
 
 
@@ -475,7 +475,7 @@ def test_a_variance_that_its_type_cannot_hold_is_null(function):
     assert [row for row, weight in run.applied.items() if weight] == [(None,)]
 
 
-def test_wide_decimals_are_taken_back_exactly():
+def test_wide_decimals_are_retracted_exactly():
     run = Run(wide("SUM", "AVG", append=False))
     run(Batch([Change((Decimal("-1.25"),), 3), Change((MOST,)), Change((Decimal("0.50"),))]))
     run(Batch([Change((MOST,), -1), Change((Decimal("-1.25"),), -1)]))
@@ -498,7 +498,7 @@ def test_aggregates_that_depend_on_the_order_follow_the_arrival():
     assert +run.applied == {(2, 3, "a{|}b{|}c", (None, 2, 3, None), "[2,3]"): 1}
 
 
-def test_a_list_that_is_taken_back_is_the_one_that_came_out():
+def test_a_list_that_is_retracted_is_the_one_that_came_out():
     run = Run(grouping((0,), [LISTS[2]]))
     run(Batch([Change(row("ann", 2)), Change(row("ann", None))]))
     run(Batch([Change(row("ann", 1)), Change(row("ann", 2))]))
@@ -526,7 +526,7 @@ def first_and_last(batches: Sequence[Batch]) -> Counter[Row]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_first_and_last_value_follow_the_arrival_of_rows_that_are_taken_back(seed):
+def test_the_first_and_last_value_follow_the_arrival_of_retracted_rows(seed):
     run, opened = Run(grouping((0,), ENDS)), Run(grouping((0,), ENDS), restart=True)
     batches = generated(seed, 25, append=False)
     for at, batch in enumerate(batches):
@@ -536,7 +536,7 @@ def test_the_first_and_last_value_follow_the_arrival_of_rows_that_are_taken_back
     assert run.log == opened.log
 
 
-def test_a_row_that_is_taken_back_takes_the_oldest_of_equal_values_with_it():
+def test_a_row_that_is_retracted_takes_the_oldest_of_equal_values_with_it():
     run = Run(grouping((), ENDS))
     run(Batch([Change(row("a", 5)), Change(row("b", 7)), Change(row("c", 5))]))
     run(Batch([Change(row("a", 5), -1)]))
@@ -564,7 +564,7 @@ def test_the_first_value_of_a_key_is_forgotten_after_its_time_to_live():
     assert run.state_rows() == 0
 
 
-def test_partials_of_the_first_and_last_value_cannot_be_merged_where_rows_are_taken_back():
+def test_partials_of_the_first_and_last_value_cannot_be_merged_where_rows_are_retracted():
     with pytest.raises(ValueError, match="FIRST_VALUE has no totals that could be merged in any order"):
         AccumulatorLayout(INPUT, [ENDS[0][0]], append=False)
 
@@ -583,18 +583,18 @@ BY_FLAG = [
 
 @pytest.mark.parametrize("append", [False, True])
 def test_distinct_values_under_several_filters_equal_a_batch_query(append):
-    dice = random.Random(3)
+    rng = random.Random(3)
     there: list[Row] = []
     batches = []
     for _ in range(12):
         changes = []
         for _ in range(20):
-            if there and not append and dice.random() < 0.4:
-                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+            if there and not append and rng.random() < 0.4:
+                changes.append(Change(there.pop(rng.randrange(len(there))), -1))
                 continue
-            values = dice.choice([None, 1, 2, 3]), dice.choice([None, 1, 2, 3])
-            flags = dice.choice([None, True, False]), dice.choice([None, True, False])
-            there.append((dice.choice(["a", "b"]), *values, *flags))
+            values = rng.choice([None, 1, 2, 3]), rng.choice([None, 1, 2, 3])
+            flags = rng.choice([None, True, False]), rng.choice([None, True, False])
+            there.append((rng.choice(["a", "b"]), *values, *flags))
             changes.append(Change(there[-1]))
         batches.append(Batch(changes))
     holds_oracle(grouping((0,), BY_FLAG, append, schema=FLAGS), batches, query((0,), BY_FLAG))
@@ -639,17 +639,17 @@ OF_ONE_COLUMN = [
 
 
 def test_extremes_and_percentiles_under_several_filters_share_values_and_equal_a_batch_query():
-    dice = random.Random(5)
+    rng = random.Random(5)
     there: list[Row] = []
     batches = []
     for _ in range(12):
         changes = []
         for _ in range(15):
-            if there and dice.random() < 0.4:
-                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+            if there and rng.random() < 0.4:
+                changes.append(Change(there.pop(rng.randrange(len(there))), -1))
                 continue
-            flags = dice.choice([None, True, False]), dice.choice([None, True, False])
-            there.append((dice.choice(["a", "b"]), dice.choice([None, 1, 2, 3, 9]), None, *flags))
+            flags = rng.choice([None, True, False]), rng.choice([None, True, False])
+            there.append((rng.choice(["a", "b"]), rng.choice([None, 1, 2, 3, 9]), None, *flags))
             changes.append(Change(there[-1]))
         batches.append(Batch(changes))
     kernels = grouping((0,), OF_ONE_COLUMN, schema=FLAGS)

@@ -39,8 +39,8 @@ def read(history: HistoryTable, state: State, asked: dict[str, tuple[int, int]])
 @pytest.mark.parametrize("length", [10, 2**31, 2**40])
 @pytest.mark.parametrize("around", [0, 2**32, -(2**32), 2**45])
 def test_a_stretch_of_a_few_partitions_is_found_wherever_time_is(length: int, around: int):
-    dice = random.Random(1)
-    rows = [(f"k{dice.randrange(20)}", around + dice.randrange(-100, 100)) for _ in range(300)]
+    rng = random.Random(1)
+    rows = [(f"k{rng.randrange(20)}", around + rng.randrange(-100, 100)) for _ in range(300)]
     history = history_of(ROWS, (0,), length)
     asked = {"k1": (around - 50, around + 20), "k2": (around - 50, around + 20), "none": (around, around)}
     expected = sorted(((k, t) for k, t in rows if k in asked and around - 50 <= t <= around + 20), key=lambda r: r[1])

@@ -10,7 +10,7 @@ import pytest
 
 from operators.joins.interval_join import IntervalJoinOperator
 from operators.joins.kinds import JoinKind
-from operators.time import END_OF_TIME
+from tests.operators.cuts import in_batches, steps
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 from tests.operators.shared_hashes import share_hashes
 
@@ -69,13 +69,11 @@ def oracle(kind: str, bounds: tuple[int, int]):
 
 
 def arrivals(seed: int, count: int) -> list[Change]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     changes = []
     for i in range(count):
-        time, key = at(max(0, i * 2 + dice.randrange(DELAY) - DELAY)), dice.choice([None, 1, 2, 3])
-        changes.append(
-            Change((key, time, dice.choice("xy")), 1, 0) if dice.random() < 0.5 else Change((time, key), 1, 1)
-        )
+        time, key = at(max(0, i * 2 + rng.randrange(DELAY) - DELAY)), rng.choice([None, 1, 2, 3])
+        changes.append(Change((key, time, rng.choice("xy")), 1, 0) if rng.random() < 0.5 else Change((time, key), 1, 1))
     return changes
 
 
@@ -85,19 +83,7 @@ def time_of(change: Change) -> int:
 
 
 def cut(changes, sizes) -> list[Batch]:
-    batches, start = [], 0
-    while start < len(changes):
-        size = next(sizes)
-        watermark = max(map(time_of, changes[: start + size])) - DELAY
-        batches.append(Batch(changes[start : start + size], watermark=watermark))
-        start += size
-    return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    dice = random.Random(seed)
-    while True:
-        yield dice.choice([1, 3, 20])
+    return in_batches(changes, sizes, lambda known: max(map(time_of, known)) - DELAY)
 
 
 @pytest.mark.parametrize("kind", KINDS)

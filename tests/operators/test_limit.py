@@ -20,8 +20,8 @@ NUMBERS = pa.schema([("c0", pa.int64()), ("c1", pa.int64())])
 
 
 def numbers(seed: int, count: int) -> list[Change]:
-    dice = random.Random(seed)
-    return [Change((dice.choice([None, 1, 2, 3]), i)) for i in range(count)]
+    rng = random.Random(seed)
+    return [Change((rng.choice([None, 1, 2, 3]), i)) for i in range(count)]
 
 
 def batches(changes: list[Change], size: int = 7) -> list[Batch]:
@@ -68,9 +68,9 @@ def at(ms: int) -> datetime:
 
 
 def timed(seed: int, count: int) -> list[Change]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     return [
-        Change((at(max(0, i + dice.randrange(DELAY) - DELAY) // 2 * 2), dice.choice([None, 1, 2]), i))
+        Change((at(max(0, i + rng.randrange(DELAY) - DELAY) // 2 * 2), rng.choice([None, 1, 2]), i))
         for i in range(count)
     ]
 

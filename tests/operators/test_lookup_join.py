@@ -1,4 +1,4 @@
-"""Lookup joins: what a row meets when it comes, and with what it is taken back."""
+"""Lookup joins: what a row meets when it comes, and with what it is retracted."""
 
 from __future__ import annotations
 
@@ -94,16 +94,16 @@ def oracle(kind: str, residual: str = "true") -> str:
 
 
 def generated(seed: int, batches: int, *, append: bool = False) -> list[Batch]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     there: list[Row] = []
     result = []
     for _ in range(batches):
         changes = []
-        for _ in range(dice.choice([0, 1, 5, 20])):
-            if there and not append and dice.random() < 0.45:
-                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+        for _ in range(rng.choice([0, 1, 5, 20])):
+            if there and not append and rng.random() < 0.45:
+                changes.append(Change(there.pop(rng.randrange(len(there))), -1))
                 continue
-            there.append((dice.choice([None, *range(6)]), dice.choice(["x", "", None])))
+            there.append((rng.choice([None, *range(6)]), rng.choice(["x", "", None])))
             changes.append(Change(there[-1]))
         result.append(Batch(changes))
     return result
@@ -137,7 +137,7 @@ def test_a_row_for_which_the_residual_cannot_be_computed_is_a_dead_letter_and_no
         assert (run.applied, run.unmatched_retractions, len(run.dead)) == (Counter(), 0, 1)
 
 
-def test_a_row_is_taken_back_with_what_it_met_when_it_came():
+def test_a_row_is_retracted_with_what_it_met_when_it_came():
     before, after = (("x", 1, 1.0), ("z", 1, 3.0)), (("y", 1, 2.0),)
     run = Run((asking(joined("left"), before, after),))
     run(Batch([Change((1, "a")), Change((2, "b"))], now=0))
@@ -179,8 +179,8 @@ def test_a_row_that_met_nothing_stays_without_a_match_although_one_has_come():
 
 
 def test_a_random_table_never_takes_back_what_was_not_there():
-    dice = random.Random(7)
-    tables = [tuple(dice.sample(TABLE, dice.randrange(len(TABLE)))) for _ in range(30)]
+    rng = random.Random(7)
+    tables = [tuple(rng.sample(TABLE, rng.randrange(len(TABLE)))) for _ in range(30)]
     for kind in ("inner", "left"):
         run = Run((asking(joined(kind), *tables),), restart=True)
         batches = generated(7, 30)

@@ -31,8 +31,8 @@ def mapped(path: Path) -> MappedBytes:
 
 def resident(path: Path) -> int:
     """KiB of a file that this process has mapped."""
-    told = Path("/proc/self/smaps").read_text()
-    found = re.findall(rf"{re.escape(str(path))}\n(?:\w+:.*\n)*?Rss:\s+(\d+)", told)
+    maps = Path("/proc/self/smaps").read_text()
+    found = re.findall(rf"{re.escape(str(path))}\n(?:\w+:.*\n)*?Rss:\s+(\d+)", maps)
     return sum(map(int, found))
 
 
@@ -58,7 +58,7 @@ def test_a_part_of_a_file_and_nothing_of_it_are_given_back_too(tmp_path: Path) -
     assert part.data.to_pybytes() == path.read_bytes()[5000:12_000]
 
 
-class Shelf:
+class Storage:
     """Keeps blocks in files, and where that is `early`, as soon as they are made."""
 
     def __init__(self, folder: Path, early: bool = True) -> None:
@@ -118,24 +118,24 @@ def test_pages_are_given_back_when_many_keys_were_searched_for_in_many_bytes(
 ) -> None:
     monkeypatch.setattr(block, "SEARCHED", keys)
     monkeypatch.setattr(block, "KEPT_MAPPED", kept)
-    shelf = Shelf(tmp_path)
-    state = shelf.open()
+    storage = Storage(tmp_path)
+    state = storage.open()
     state["t"].add(rows("a"), KEYS)
-    shelf.seal(state)
+    storage.seal(state)
     for _ in range(3):
         assert find(state["t"], KEYS[:2])["c0"].to_pylist() == [0, 1]
     assert len(given_back) == times
 
 
 def test_pages_are_given_back_after_a_batch_that_read_nothing(tmp_path: Path, given_back: list[MappedBytes]) -> None:
-    shelf = Shelf(tmp_path)
-    state = shelf.open()
+    storage = Storage(tmp_path)
+    state = storage.open()
     state["t"].add(rows("a"), KEYS)
-    shelf.seal(state)
+    storage.seal(state)
     find(state["t"], KEYS[:2])
     counts = []
     for _ in range(3):
-        shelf.seal(state)
+        storage.seal(state)
         counts.append(len(given_back))
     assert counts == [0, 1, 1]
 
@@ -144,16 +144,16 @@ def test_a_merge_that_waits_for_rows_does_not_hold_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: list[MappedBytes]
 ) -> None:
     monkeypatch.setattr("operators.state.upkeep.STEP_ROWS", 16)
-    shelf = Shelf(tmp_path)
-    state = shelf.open()
+    storage = Storage(tmp_path)
+    state = storage.open()
     for batch in range(4):
         state["t"].add(rows(f"{batch}"), KEYS)
-        shelf.seal(state)
+        storage.seal(state)
     assert [each for each in state["t"].blocks() if each.start > each.low], "the merge is at a place within a block"
     find(state["t"], KEYS)
-    shelf.seal(state)
+    storage.seal(state)
     given_back.clear()
-    shelf.seal(state)
+    storage.seal(state)
     assert given_back, "to ask how far the merge is reads nothing"
 
 
@@ -162,29 +162,29 @@ def test_a_merge_that_waits_for_rows_does_not_hold_pages(
 def test_blocks_written_early_are_those_that_would_have_been_written(
     tmp_path: Path, early: bool, reopened: bool
 ) -> None:
-    shelf = Shelf(tmp_path, early)
-    state = shelf.open()
+    storage = Storage(tmp_path, early)
+    state = storage.open()
     known: set[str] = set()
     for batch in range(30):
         state["t"].replace(rows(f"{batch}"), KEYS, KEYS if batch else KEYS[:0])
         assert find(state["t"], KEYS)["c1"].to_pylist() == rows(f"{batch}")["c1"].to_pylist()
-        shelf.seal(state)
+        storage.seal(state)
         listed = {each.id for each in state["t"].blocks()}
-        assert listed <= shelf.names()
-        assert shelf.written_early == (listed - known if early else set())
+        assert listed <= storage.names()
+        assert storage.written_early == (listed - known if early else set())
         known |= listed
         if reopened:
-            state = shelf.open()
+            state = storage.open()
 
 
-def test_a_block_that_was_written_early_and_merged_away_in_the_same_batch_is_not_told(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
-    state = shelf.open()
+def test_a_block_that_was_written_early_and_merged_away_in_the_same_batch_is_not_reported(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    state = storage.open()
     state["t"].add(rows("a"), KEYS)
     (first,) = state["t"].blocks()
     state["t"].clear()
     state["t"].add(rows("b"), KEYS)
     (second,) = state["t"].blocks()
-    shelf.seal(state)
-    assert shelf.written_early == {second.id}
-    assert shelf.names() == {first.id, second.id}, "the file of the first is its owner's to remove"
+    storage.seal(state)
+    assert storage.written_early == {second.id}
+    assert storage.names() == {first.id, second.id}, "the file of the first is its owner's to remove"

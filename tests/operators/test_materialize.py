@@ -21,18 +21,18 @@ def came(run: Run, *changes: tuple[str, int, int], now: int = 0) -> list[tuple[o
 
 def random_batches(seed: int, count: int) -> list[Batch]:
     """Rows of few keys that come and go; none goes more often than it came."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     there: Counter[tuple[str, int]] = Counter()
     batches = []
     for number in range(count):
         changes = []
-        for _ in range(dice.choice([0, 1, 4, 12])):
-            if there and dice.random() < 0.45:
-                row = dice.choice(sorted(there.elements()))
+        for _ in range(rng.choice([0, 1, 4, 12])):
+            if there and rng.random() < 0.45:
+                row = rng.choice(sorted(there.elements()))
                 there -= Counter([row])
                 changes.append(Change(row, -1))
             else:
-                row = (dice.choice("abc"), dice.randrange(4))
+                row = (rng.choice("abc"), rng.randrange(4))
                 there[row] += 1
                 changes.append(Change(row, 1))
         batches.append(Batch(changes, now=1000 * number))

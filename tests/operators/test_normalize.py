@@ -16,16 +16,16 @@ SCHEMA = pa.schema([("c0", pa.int64()), ("c1", pa.string()), ("c2", pa.list_(pa.
 
 
 def upserts(seed: int, batches: int, keys: int = 12) -> list[Batch]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     result = []
     for _ in range(batches):
         changes = []
-        for _ in range(dice.choice([0, 1, 6, 25])):
-            key = dice.choice(["x", None, *map(str, range(keys))])
-            if dice.random() < 0.3:
+        for _ in range(rng.choice([0, 1, 6, 25])):
+            key = rng.choice(["x", None, *map(str, range(keys))])
+            if rng.random() < 0.3:
                 changes.append(Change((None, key, None), -1))
             else:
-                changes.append(Change((dice.choice([None, 1, 2]), key, dice.choice([None, [], [1, None]]))))
+                changes.append(Change((rng.choice([None, 1, 2]), key, rng.choice([None, [], [1, None]]))))
         result.append(Batch(changes))
     return result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 
 from operators.over.over import Frame, OverCallSpec, OverOperator
 from operators.time import END_OF_TIME
+from tests.operators.cuts import behind, in_batches
+from tests.operators.cuts import steps as drawn_steps
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
 EPOCH = datetime(1970, 1, 1)
@@ -342,31 +345,19 @@ def oracle(calls, partition="PARTITION BY c0", complete="true"):
 NUMBERED = pa.schema([*INPUT, ("c4", pa.int64()), ("c5", pa.bool_())])
 
 
+cut = partial(in_batches, watermark=behind(2, DELAY))
+steps = partial(drawn_steps, sizes=(1, 3, 20, 40))
+
+
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows whose times rise, out of order by less than the delay and often equal; c4 numbers them as they come."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows = []
     for i in range(count):
-        time = max(0, i * 2 + dice.randrange(DELAY) - DELAY) // 3 * 3
-        values = (dice.choice([None, dice.randrange(50)]), at(time), dice.choice([None, dice.randrange(40) / 4]))
-        rows.append(Change((dice.choice(["a", "", None]), *values, i, i % 3 != 0)))
+        time = max(0, i * 2 + rng.randrange(DELAY) - DELAY) // 3 * 3
+        values = (rng.choice([None, rng.randrange(50)]), at(time), rng.choice([None, rng.randrange(40) / 4]))
+        rows.append(Change((rng.choice(["a", "", None]), *values, i, i % 3 != 0)))
     return rows
-
-
-def cut(changes, sizes) -> list[Batch]:
-    batches, start = [], 0
-    while start < len(changes):
-        size = next(sizes)
-        times = [(c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes[: start + size]]
-        batches.append(Batch(changes[start : start + size], watermark=max(times) - DELAY))
-        start += size
-    return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    dice = random.Random(seed)
-    while True:
-        yield dice.choice([1, 3, 20, 40])
 
 
 @pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
@@ -654,9 +645,9 @@ def test_rows_of_one_time_are_in_the_order_of_the_columns_that_part_them(name, s
     frame, arguments = (ALL_ROWS, ()) if name == "ROW_NUMBER" else (TWO_ROWS, (1,))
     call = OverCallSpec(function=name, frame=frame, arguments=arguments)
     run = Run((over([(call, pa.int64(), "")], ties=(1,)),), restart=True)
-    dice = random.Random(sizes)
+    rng = random.Random(sizes)
     rows = [(None if i % 7 == 0 else "ab"[i % 2], i, EPOCH + timedelta(milliseconds=i // 10), 0.0) for i in range(40)]
-    dice.shuffle(rows)
+    rng.shuffle(rows)
     for start in range(0, 40, sizes):
         run(Batch([Change(row) for row in rows[start : start + sizes]], watermark=-1))
     run(Batch([], watermark=END_OF_TIME))

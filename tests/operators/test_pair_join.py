@@ -33,15 +33,15 @@ def half(port: int, name: str | None, number: int) -> Change:
 
 def halves(seed: int, count: int = 60) -> list[Change]:
     """Rows whose halves come apart, up to twenty others between them; names and all values may be NULL."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     parts: list[tuple[float, Change]] = []
     for number in range(count):
-        name = dice.choice(["a", "", None])
-        left = (dice.choice(["x", None]), name, number, dice.choice([None, True, False]))
-        right = (number, dice.choice([None, number / 4]), name)
+        name = rng.choice(["a", "", None])
+        left = (rng.choice(["x", None]), name, number, rng.choice([None, True, False]))
+        right = (number, rng.choice([None, number / 4]), name)
         parts += [
-            (number + dice.random() * 20, Change(left, port=0)),
-            (number + dice.random() * 20, Change(right, port=1)),
+            (number + rng.random() * 20, Change(left, port=0)),
+            (number + rng.random() * 20, Change(right, port=1)),
         ]
     return [change for _, change in sorted(parts, key=lambda part: part[0])]
 

@@ -91,21 +91,21 @@ def undecided_oracle(kind: str) -> str:
 
 
 def generated(seed: int, batches: int, append: bool = False, keys: int = 6) -> list[Batch]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     there: list[list[Row]] = [[], []]
     result = []
     for _ in range(batches):
         changes = []
-        for _ in range(dice.choice([0, 1, 5, 20])):
-            port = dice.randrange(2)
-            if there[port] and not append and dice.random() < 0.45:
-                changes.append(Change(there[port].pop(dice.randrange(len(there[port]))), -1, port))
+        for _ in range(rng.choice([0, 1, 5, 20])):
+            port = rng.randrange(2)
+            if there[port] and not append and rng.random() < 0.45:
+                changes.append(Change(there[port].pop(rng.randrange(len(there[port]))), -1, port))
                 continue
-            key = dice.choice([None, *range(keys)])
+            key = rng.choice([None, *range(keys)])
             if port == 0:
-                row: Row = (key, dice.choice(["x", "", None]))
+                row: Row = (key, rng.choice(["x", "", None]))
             else:
-                row = (dice.choice(["x", "", None]), key, dice.choice([0.5, 1.5, None]))
+                row = (rng.choice(["x", "", None]), key, rng.choice([0.5, 1.5, None]))
             there[port].append(row)
             changes.append(Change(row, 1, port))
         result.append(Batch(changes))
@@ -176,7 +176,7 @@ def test_joins_do_not_depend_on_how_the_log_is_cut(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_joins_leave_nothing_when_everything_is_taken_back(kind):
+def test_joins_leave_nothing_when_everything_is_retracted(kind):
     holds_undo((joined(kind, "c1 = c2"),), generated(5, 8))
 
 

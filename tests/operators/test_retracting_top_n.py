@@ -76,25 +76,25 @@ def kernel(name: str, **options) -> RetractingTopNOperator:
 
 def batches(seed: int, count: int, values: int = 8) -> list[Batch]:
     """Rows that come, several times at times, and those that are there go again."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     there: Counter[int] = Counter()
     rows: list[Row] = []
     result = []
     for _ in range(count):
         changes = []
-        for _ in range(dice.choice([0, 1, 4, 25])):
+        for _ in range(rng.choice([0, 1, 4, 25])):
             alive = [i for i in there if there[i] > 0]
-            if alive and dice.random() < 0.45:
-                at, weight = dice.choice(alive), -1
+            if alive and rng.random() < 0.45:
+                at, weight = rng.choice(alive), -1
             else:
                 row = (
-                    dice.choice(["a", "", None]),
-                    dice.choice([None, *range(values)]),
-                    dice.choice([None, 0.5, float("nan")]),
-                    dice.choice([None, "", "x"]),
+                    rng.choice(["a", "", None]),
+                    rng.choice([None, *range(values)]),
+                    rng.choice([None, 0.5, float("nan")]),
+                    rng.choice([None, "", "x"]),
                 )
                 rows.append(row)
-                at, weight = len(rows) - 1, dice.choice([1, 1, 1, 2])
+                at, weight = len(rows) - 1, rng.choice([1, 1, 1, 2])
             there[at] += weight
             changes.append(Change(rows[at], weight))
         result.append(Batch(changes))

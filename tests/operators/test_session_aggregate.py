@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from operators.time import END_OF_TIME
 from operators.windows.session_aggregate import SessionAggregate
 from operators.windows.session_partial import SessionPartial
 from operators.windows.sessions import extents
+from tests.operators.cuts import behind, in_batches
+from tests.operators.cuts import steps as drawn_steps
 from tests.operators.properties import SQL, Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
 EPOCH = datetime(1970, 1, 1)
@@ -30,6 +33,10 @@ AGGREGATES = [
     (AggregateSpec(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
 ]
 COUNT = AGGREGATES[:1]
+
+
+cut = partial(in_batches, watermark=behind(2, DELAY))
+steps = partial(drawn_steps, sizes=(1, 3, 20, 40))
 
 
 def at(ms: int) -> datetime:
@@ -65,33 +72,13 @@ def oracle(aggregates=AGGREGATES, gap=GAP, keys=("c0",)):
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows whose times rise, out of order by less than the delay, with silences now and then."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows, pace = [], 0
     for _ in range(count):
-        pace += dice.choice([0, 1, 2, 3, 5, 25])
-        time = max(0, pace + dice.randrange(DELAY) - DELAY)
-        rows.append(Change((dice.choice(["a", "", None]), dice.choice([None, 1, 2, dice.randrange(50)]), at(time))))
+        pace += rng.choice([0, 1, 2, 3, 5, 25])
+        time = max(0, pace + rng.randrange(DELAY) - DELAY)
+        rows.append(Change((rng.choice(["a", "", None]), rng.choice([None, 1, 2, rng.randrange(50)]), at(time))))
     return rows
-
-
-def highest(changes) -> int:
-    times = [(c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes]
-    return max(times, default=0) - DELAY
-
-
-def cut(changes, sizes) -> list[Batch]:
-    batches, start = [], 0
-    while start < len(changes):
-        size = next(sizes)
-        batches.append(Batch(changes[start : start + size], watermark=highest(changes[: start + size])))
-        start += size
-    return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    dice = random.Random(seed)
-    while True:
-        yield dice.choice([1, 3, 20, 40])
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["partials", "whole rows"])
@@ -194,8 +181,8 @@ def test_sessions_come_out_in_the_order_of_their_ends():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_keys_that_share_a_hash_have_sessions_of_their_own(seed, monkeypatch):
-    dice = random.Random(seed)
-    rows = [(dice.choice("ab"), time, time + dice.randrange(9)) for time in (dice.randrange(400) for _ in range(60))]
+    rng = random.Random(seed)
+    rows = [(rng.choice("ab"), time, time + rng.randrange(9)) for time in (rng.randrange(400) for _ in range(60))]
     pieces = pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=["k0", "s", "e"])
     apart = extents(pieces, ["k0"], 7, SQL)
     monkeypatch.setattr("operators.windows.sessions.bucket_hash", lambda table, _: np.zeros(len(table), np.uint64))
@@ -236,24 +223,24 @@ def test_a_batch_reads_the_keys_that_it_touches_and_those_that_may_close():
     assert run.state_rows() == 2 * 40 * 50
 
 
-def taken_back(seed: int, count: int) -> list[Change]:
+def retracted(seed: int, count: int) -> list[Change]:
     """Rows that come, and that go again while their time is ahead of the watermark."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows: list[Change] = []
     there: list[tuple[int, tuple[object, ...]]] = []
     for at_row, change in enumerate(arrivals(seed, count)):
         rows.append(change)
         there.append((at_row, change.row))
-        if dice.random() < 0.4:
-            _, row = there.pop(dice.randrange(max(0, len(there) - 3), len(there)))
+        if rng.random() < 0.4:
+            _, row = there.pop(rng.randrange(max(0, len(there) - 3), len(there)))
             rows.append(Change(row, -1))
     return rows
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
-def test_sessions_of_rows_that_are_taken_back_equal_a_batch_query(seed):
-    changes = taken_back(seed, 150)
-    # Rows are taken back a few rows after they came, so the watermark stays behind by more.
+def test_sessions_of_retracted_rows_equal_a_batch_query(seed):
+    changes = retracted(seed, 150)
+    # Rows are retracted a few rows after they came, so the watermark stays behind by more.
     batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(changes, steps(seed))[:-1]]
     batches = [*batches, Batch([], watermark=END_OF_TIME)]
     run = holds_oracle(sessions(append=False, whole=True), batches, oracle())
@@ -268,7 +255,7 @@ def test_a_row_that_goes_parts_a_session():
     assert [row[1:4] for row, _ in run.log] == [(1, at(0), at(GAP)), (1, at(20), at(20 + GAP))]
 
 
-def test_when_every_row_is_taken_back_nothing_is_left():
+def test_when_every_row_is_retracted_nothing_is_left():
     changes = arrivals(21, 40)
     run = Run(sessions(append=False, whole=True))
     run(Batch(changes))
@@ -278,7 +265,7 @@ def test_when_every_row_is_taken_back_nothing_is_left():
     assert (run.log, run.state_rows(), run.unmatched_retractions) == ([], 0, 0)
 
 
-def test_a_row_taken_back_after_its_session_closed_is_late_and_one_never_there_is_dropped():
+def test_a_row_retracted_after_its_session_closed_is_late_and_one_never_there_is_dropped():
     run = Run(sessions(COUNT, append=False, whole=True))
     run(Batch([Change(("a", 1, at(0)))], watermark=40))
     run(Batch([Change(("a", 1, at(0)), -1), Change(("b", 1, at(50)), -1)], watermark=40))

@@ -12,7 +12,7 @@ from operators.time import END_OF_TIME
 from operators.windows.session_arrivals import SessionArrivals
 from operators.windows.session_partial import SessionPartial
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
-from tests.operators.test_session_aggregate import GAP, INPUT, arrivals, at, cut, steps, taken_back
+from tests.operators.test_session_aggregate import GAP, INPUT, arrivals, at, cut, retracted, steps
 from tests.operators.test_session_rows import oracle
 
 
@@ -22,7 +22,7 @@ def in_order(keys=(0,)):
 
 
 def left(batches: Iterable[Batch]) -> list[Change]:
-    """The rows that are left in the order in which they came; of equal rows the oldest was taken back."""
+    """The rows that are left in the order in which they came; of equal rows the oldest was retracted."""
     there: list[tuple[object, ...]] = []
     for change in (c for b in batches for c in b.changes):
         if change.weight > 0:
@@ -42,7 +42,7 @@ def by_session(rows: Sequence[tuple[object, ...]]) -> dict[tuple[object, ...], l
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_rows_that_are_left_come_out_as_they_came(seed):
-    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(taken_back(seed, 150), steps(seed))[:-1]]
+    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(retracted(seed, 150), steps(seed))[:-1]]
     last = Batch([], watermark=END_OF_TIME)
     run = holds_oracle(in_order(), [*batches, last], oracle())
     assert (run.late_count, run.unmatched_retractions, run.state_rows()) == (0, 0, 0)
@@ -66,7 +66,7 @@ def test_the_order_does_not_depend_on_how_the_log_is_cut():
     logs = []
     for n in (1, 7, 1000):
         run = Run(in_order())
-        for batch in cut(taken_back(5, 80), repeat(n))[:-1]:
+        for batch in cut(retracted(5, 80), repeat(n))[:-1]:
             run(Batch(batch.changes))
         run(Batch([], watermark=END_OF_TIME))
         logs.append(by_session([row for row, _ in run.log]))
@@ -78,7 +78,7 @@ def test_the_order_survives_a_restart_bit_by_bit():
     holds_restart(in_order(), cut(arrivals(4, 100), steps(4)))
 
 
-def test_when_every_row_is_taken_back_no_rows_are_kept():
+def test_when_every_row_is_retracted_no_rows_are_kept():
     changes = arrivals(21, 40)
     run = Run(in_order())
     run(Batch(changes))

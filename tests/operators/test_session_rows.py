@@ -10,7 +10,7 @@ from operators.time import END_OF_TIME
 from operators.windows.session_partial import SessionPartial
 from operators.windows.session_rows import SessionRows
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
-from tests.operators.test_session_aggregate import GAP, INPUT, arrivals, at, cut, steps, taken_back
+from tests.operators.test_session_aggregate import GAP, INPUT, arrivals, at, cut, retracted, steps
 
 
 def rows_with_sessions(keys=(0,), **options):
@@ -43,19 +43,19 @@ def test_rows_do_not_depend_on_how_the_log_is_cut():
     holds_cut(rows_with_sessions(), arrivals(3, 80), cuts)
 
 
-@pytest.mark.parametrize("append", [True, False], ids=["rows are only added", "rows may be taken back"])
+@pytest.mark.parametrize("append", [True, False], ids=["rows are only added", "rows may be retracted"])
 def test_rows_survive_a_restart_bit_by_bit(append):
     holds_restart(rows_with_sessions(append=append), cut(arrivals(4, 100), steps(4)))
 
 
 @pytest.mark.parametrize("seed", [11, 12])
-def test_of_rows_that_are_taken_back_those_that_are_left_come_out(seed):
-    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(taken_back(seed, 150), steps(seed))[:-1]]
+def test_of_retracted_rows_those_that_are_left_come_out(seed):
+    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(retracted(seed, 150), steps(seed))[:-1]]
     run = holds_oracle(rows_with_sessions(append=False), [*batches, Batch([], watermark=END_OF_TIME)], oracle())
     assert (run.late_count, run.unmatched_retractions, run.state_rows()) == (0, 0, 0)
 
 
-def test_when_every_row_is_taken_back_no_rows_are_kept():
+def test_when_every_row_is_retracted_no_rows_are_kept():
     changes = arrivals(21, 40)
     run = Run(rows_with_sessions(append=False))
     run(Batch(changes))

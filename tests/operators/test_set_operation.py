@@ -19,16 +19,16 @@ def operation(kind: SetKind, **options):
 
 
 def log(seed: int, count: int) -> list[Change]:
-    """Rows of both sides that come several times and are taken back."""
-    dice = random.Random(seed)
+    """Rows of both sides that come several times and are retracted."""
+    rng = random.Random(seed)
     there: list[Change] = []
     changes: list[Change] = []
     for _ in range(count):
-        if there and dice.random() < 0.35:
-            gone = there.pop(dice.randrange(len(there)))
+        if there and rng.random() < 0.35:
+            gone = there.pop(rng.randrange(len(there)))
             changes.append(Change(gone.row, -1, gone.port))
             continue
-        there.append(Change((dice.choice([None, 1, 2]), dice.choice("xy")), 1, dice.randrange(2)))
+        there.append(Change((rng.choice([None, 1, 2]), rng.choice("xy")), 1, rng.randrange(2)))
         changes.append(there[-1])
     return changes
 
@@ -46,7 +46,7 @@ def test_it_does_not_depend_on_how_the_log_is_cut(kind):
 
 
 @pytest.mark.parametrize("kind", SetKind)
-def test_all_that_is_taken_back_leaves_nothing_behind(kind):
+def test_all_that_is_retracted_leaves_nothing_behind(kind):
     holds_undo((operation(kind),), every(5)(log(3, 60)))
 
 

@@ -1,4 +1,4 @@
-"""Rows that may be taken back, on their way to OVER windows."""
+"""Rows that may be retracted, on their way to OVER windows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def settled(batch: Batch) -> str:
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows out of order by less than the delay, of which some go again, and come again, ahead of the watermark."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     log: list[Change] = []
     there: list[Change] = []
     newest = over.EPOCH
@@ -30,11 +30,11 @@ def arrivals(seed: int, count: int) -> list[Change]:
         there.append(change)
         newest = max(newest, change.row[2])
         open_ = [c for c in there if c.row[2] > newest - timedelta(milliseconds=over.DELAY)]
-        if open_ and dice.random() < 0.4:
-            gone = dice.choice(open_)
+        if open_ and rng.random() < 0.4:
+            gone = rng.choice(open_)
             there.remove(gone)
             log.append(Change(gone.row, -1))
-            if dice.random() < 0.5:
+            if rng.random() < 0.5:
                 log.append(gone)
                 there.append(gone)
     return log
@@ -50,7 +50,7 @@ def test_rows_come_out_as_often_as_they_are_there_when_the_watermark_reaches_the
     [*((calls, "true") for calls in over.CALLS.values()), *over.AHEAD.values()],
     ids=[*over.CALLS, *over.AHEAD],
 )
-def test_windows_over_rows_that_are_taken_back_in_time_equal_a_batch_query(calls, complete):
+def test_windows_over_retracted_rows_in_time_equal_a_batch_query(calls, complete):
     kernels = (KERNEL, over.over(calls, schema=over.NUMBERED))
     batches = over.cut(arrivals(2, 100), over.steps(2))
     run = holds_oracle(kernels, batches, over.oracle(calls, complete=complete), restart=True)
@@ -65,7 +65,7 @@ def numbers(run: Run) -> list[tuple[int, int]]:
     return [(r[1], weight) for r, weight in run.log]
 
 
-def test_a_row_that_is_taken_back_before_its_time_is_as_if_it_had_not_come():
+def test_a_row_that_is_retracted_before_its_time_is_as_if_it_had_not_come():
     run = Run((KERNEL,))
     run(Batch([row(1, 10), row(2, 20), row(2, 20)], watermark=5))
     run(Batch([row(1, 10, -1), row(2, 20, -1), row(3, 20)], watermark=30))

@@ -179,13 +179,13 @@ for what, shape in {
 
 
 def stream(seed: int, count: int = 80) -> list[Change]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     time, made = 0, []
     for i in range(count):
-        time += dice.choice([0, 0, 1, 3, 8, 8, 30])
-        at = max(0, time - dice.randrange(DELAY))
-        flags = (dice.choice([True, False, False, None]), dice.choice([True, False, None]))
-        made.append(Change((dice.choice(["a", "b", None]), i, *flags, EPOCH + timedelta(milliseconds=at))))
+        time += rng.choice([0, 0, 1, 3, 8, 8, 30])
+        at = max(0, time - rng.randrange(DELAY))
+        flags = (rng.choice([True, False, False, None]), rng.choice([True, False, None]))
+        made.append(Change((rng.choice(["a", "b", None]), i, *flags, EPOCH + timedelta(milliseconds=at))))
     return made
 
 
@@ -204,12 +204,12 @@ def event_batches(changes: Sequence[Change], sizes: Callable[[], int]) -> list[B
 
 
 def arrival_batches(seed: int) -> list[Batch]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     changes, made, now = stream(seed, 60), [], 1000
     while changes:
-        size = dice.choice([0, 1, 2, 5])
+        size = rng.choice([0, 1, 2, 5])
         made.append(Batch(changes[:size], now=now))
-        changes, now = changes[size:], now + dice.choice([0, 1, 5, 10, 40])
+        changes, now = changes[size:], now + rng.choice([0, 1, 5, 10, 40])
     return [*made, Batch([], now=now + 5000)]
 
 
@@ -225,8 +225,8 @@ def expected(brute: Brute, partition: tuple[int, ...], rows: Sequence[Timed], wa
 
 
 def steps(seed: int) -> Callable[[], int]:
-    dice = random.Random(seed)
-    return lambda: dice.choice([1, 2, 7, 30])
+    rng = random.Random(seed)
+    return lambda: rng.choice([1, 2, 7, 30])
 
 
 @pytest.mark.parametrize(("kernel", "brute", "partition"), EVENT.values(), ids=EVENT)

@@ -70,7 +70,7 @@ def forgotten(old: set[Row], found: set[Row], mask: int) -> set[Row]:
 @pytest.mark.parametrize("group", [None, (0,)], ids=["alone", "in groups"])
 def test_a_keyed_table_is_a_dictionary(monkeypatch, mask: int, ttl: int, group: tuple[int, ...] | None):
     share_hashes(monkeypatch, mask)
-    dice = random.Random(mask % 97)
+    rng = random.Random(mask % 97)
     table = KeyedTable(name="t", schema=ROWS, keys=2, group=group, ttl=ttl)
     kept = Reopened(table)
     model: dict[tuple[str, int], str] = {}
@@ -78,7 +78,7 @@ def test_a_keyed_table_is_a_dictionary(monkeypatch, mask: int, ttl: int, group: 
     for batch in range(60):
         table.expire(kept.state, batch)
         old = {k for k in model if ttl and last[k] <= batch - ttl}
-        keys = list({(dice.choice("abc"), dice.randrange(8)): None for _ in range(dice.randrange(1, 9))})
+        keys = list({(rng.choice("abc"), rng.randrange(8)): None for _ in range(rng.randrange(1, 9))})
         pairs = table.read(kept.state, table_of([(*k, f"{batch}") for k in keys]), SQL)
         names = pairs.rows.column_names
         assert (names[:3], names[-1]) == (ROWS.names, FOUND)
@@ -86,8 +86,8 @@ def test_a_keyed_table_is_a_dictionary(monkeypatch, mask: int, ttl: int, group: 
         gone = forgotten(old & {*keys}, {(group, key) for group, key, _, was in found if was}, mask)
         model = {k: v for k, v in model.items() if k not in gone}
         assert sorted(found) == sorted((*k, model.get(k), k in model) for k in keys)
-        stays = np.array([dice.random() < 0.7 for _ in keys])
-        changed = np.array([dice.random() < 0.7 or not was for *_, was in found])
+        stays = np.array([rng.random() < 0.7 for _ in keys])
+        changed = np.array([rng.random() < 0.7 or not was for *_, was in found])
         values = [f"{batch}" if differs else was for (*_, was, _), differs in zip(found, changed, strict=True)]
         rows = pairs.rows.set_column(2, "value", pa.array(values, pa.string()))
         table.write(kept.state, pairs, rows, batch, stays=stays | ~changed, changed=changed)
@@ -137,24 +137,24 @@ def test_rows_beside_those_of_a_batch_are_written_where_they_change(monkeypatch,
 @pytest.mark.parametrize("members", [None, 3], ids=["whole", "members"])
 def test_a_grouped_table_is_a_dictionary_of_groups(monkeypatch, mask: int, ttl: int, members: int | None):
     share_hashes(monkeypatch, mask)
-    dice = random.Random(mask % 97)
+    rng = random.Random(mask % 97)
     table = GroupedTable(name="t", schema=ROWS, group=(0,), members=members, ttl=ttl)
     kept = Reopened(table)
     model: dict[tuple[str, int, str], int] = {}
     for batch in range(60):
         table.expire(kept.state, batch)
         old = {row for row, stamp in model.items() if ttl and stamp <= batch - ttl}
-        groups = dice.sample("abcde", dice.randrange(1, 4))
+        groups = rng.sample("abcde", rng.randrange(1, 4))
         found = table.read(kept.state, table.hashes(kept.state, table_of([(g, 0, "") for g in groups])))
         before = tuples(found, ROWS.names)
         gone = forgotten({row for row in old if row[0] in groups}, {*before}, mask if members else HALVES)
         model = {row: stamp for row, stamp in model.items() if row not in gone}
         assert {row for row in before if row[0] in groups} == {row for row in model if row[0] in groups}
-        new = table.placed(kept.state, table_of([(g, batch, "x") for g in groups for _ in range(dice.randrange(2))]))
+        new = table.placed(kept.state, table_of([(g, batch, "x") for g in groups for _ in range(rng.randrange(2))]))
         rows = pa.concat_tables([found, new], promote_options="default")
         all_ = tuples(rows, ROWS.names)
         came = np.arange(len(all_)) >= found.num_rows
-        leaves = ~came & np.array([row[0] in groups and dice.random() < 0.4 for row in all_], np.bool_)
+        leaves = ~came & np.array([row[0] in groups and rng.random() < 0.4 for row in all_], np.bool_)
         table.write(kept.state, found, rows, batch, stays=~leaves, changed=came | leaves, renewed=came)
         for row, come, leave in zip(all_, came, leaves, strict=True):
             if leave:
@@ -201,22 +201,22 @@ def test_rows_of_a_group_may_have_numbers_in_place_of_members(monkeypatch, mask:
 @pytest.mark.parametrize("keyed", [False, True], ids=["one", "keyed"])
 @pytest.mark.parametrize("start", [1, 2**26 - 20], ids=["from one", "where numbers go round"])
 def test_sequences_lose_their_first_rows_and_are_read_by_ranges(keyed: bool, start: int):
-    dice = random.Random(start)
+    rng = random.Random(start)
     table = NumberedTable(name="t", schema=ROWS, keyed=keyed)
     kept = Reopened(table)
     count = 3 if keyed else 1
     places = table.new_places(np.arange(count, dtype=np.uint64) << np.uint64(60), 5)
     low, following = [start] * count, [start] * count
     for batch in range(30):
-        first = [dice.randrange(a, b + 1) for a, b in zip(low, following, strict=True)]
+        first = [rng.randrange(a, b + 1) for a, b in zip(low, following, strict=True)]
         read = table.read(kept.state, places, np.array(first), np.array(following) - 1)
         there = sorted(zip(read.owners.tolist(), read.numbers.tolist(), strict=True))
         assert there == [(i, number) for i in range(count) for number in range(first[i], following[i])]
         assert read.rows.column("key").to_pylist() == read.numbers.tolist()
-        came = [(i, following[i] + n) for i in range(count) for n in range(dice.randrange(5))]
+        came = [(i, following[i] + n) for i in range(count) for n in range(rng.randrange(5))]
         for i, _ in came:
             following[i] += 1
-        upto = [dice.randrange(a, b + 1) for a, b in zip(low, first, strict=True)]
+        upto = [rng.randrange(a, b + 1) for a, b in zip(low, first, strict=True)]
         gone = [(i, number) for i in range(count) for number in range(low[i], upto[i])]
         low = upto
         owners, numbers = (np.array([each[at] for each in came], np.int64) for at in (0, 1))
@@ -241,13 +241,13 @@ def test_rows_of_a_log_are_there_as_often_as_they_came(monkeypatch, mask: int):
 
 
 def test_a_row_that_waits_is_taken_once_in_the_order_of_times():
-    dice = random.Random(1)
+    rng = random.Random(1)
     table, queue = TimedTable(name="t", schema=ROWS, key=("group",)), HashQueue(name="q")
     kept = Reopened(table, queue)
     waiting: list[tuple[int, int]] = []
     for batch in range(40):
-        times = sorted(dice.randrange(batch * 10 + 1, batch * 10 + 100) for _ in range(5))
-        dice.shuffle(times)
+        times = sorted(rng.randrange(batch * 10 + 1, batch * 10 + 100) for _ in range(5))
+        rng.shuffle(times)
         table.add(kept.state, table_of([("g", t, str(batch)) for t in times]), np.array(times))
         queue.push(kept.state, np.array(times, np.uint64), np.array(times))
         waiting += [(t, batch) for t in times]

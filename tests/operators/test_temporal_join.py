@@ -12,6 +12,7 @@ import pytest
 from operators.joins.kinds import JoinKind
 from operators.joins.temporal_join import TemporalJoinOperator
 from operators.time import END_OF_TIME, MIN_TIME
+from tests.operators.cuts import steps
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_restart
 from tests.operators.shared_hashes import share_hashes
 
@@ -60,14 +61,14 @@ def time_of(change: Change) -> int:
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Orders and versions of rates, some out of order, some of one time, some of them deletes."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     changes = []
     for i in range(count):
-        time, key = max(0, i * 2 + dice.randrange(DELAY) - DELAY), dice.choice(["a", "b", "c", None])
-        if dice.random() < 0.5:
+        time, key = max(0, i * 2 + rng.randrange(DELAY) - DELAY), rng.choice(["a", "b", "c", None])
+        if rng.random() < 0.5:
             changes.append(order(time, i, key))
         elif key is not None:
-            changes.append(ended(key, time) if dice.random() < 0.2 else rate(key, i, time))
+            changes.append(ended(key, time) if rng.random() < 0.2 else rate(key, i, time))
     return changes
 
 
@@ -82,12 +83,6 @@ def cut(changes, sizes) -> list[Batch]:
         batches.append(Batch(changes[start : start + size], watermark=watermark))
         start += size
     return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    dice = random.Random(seed)
-    while True:
-        yield dice.choice([1, 3, 20])
 
 
 def expected(changes, watermark, kind="inner"):
@@ -232,19 +227,19 @@ def test_rows_come_out_by_time():
 
 
 def retracting(seed: int, count: int) -> list[Change]:
-    """Orders that are taken back, some at once and some long after, and changed without another time."""
-    dice = random.Random(seed)
+    """Orders that are retracted, some at once and some long after, and changed without another time."""
+    rng = random.Random(seed)
     changes: list[Change] = []
     there: list[Change] = []
     for change in arrivals(seed, count):
         changes.append(change)
         if change.port == 0:
             there.append(change)
-        if there and dice.random() < 0.4:
-            gone = there.pop(dice.randrange(len(there)))
+        if there and rng.random() < 0.4:
+            gone = there.pop(rng.randrange(len(there)))
             changes.append(order(time_of(gone), gone.row[1], gone.row[2], -1))
-            if dice.random() < 0.5:
-                there.append(order(time_of(gone), dice.randrange(1000), gone.row[2]))
+            if rng.random() < 0.5:
+                there.append(order(time_of(gone), rng.randrange(1000), gone.row[2]))
                 changes.append(there[-1])
     return changes
 
@@ -259,7 +254,7 @@ def net(changes) -> list[Change]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_row_that_is_taken_back_or_changed_meets_the_version_of_its_own_time_again(kind, seed, restart):
+def test_a_row_that_is_retracted_or_changed_meets_the_version_of_its_own_time_again(kind, seed, restart):
     run = Run((joined(kind, append=False),), restart)
     so_far: list[Change] = []
     for batch in cut(retracting(seed, 80), steps(seed)):
@@ -269,7 +264,7 @@ def test_a_row_that_is_taken_back_or_changed_meets_the_version_of_its_own_time_a
     assert run.late == []
 
 
-def test_all_that_is_taken_back_leaves_nothing_behind():
+def test_all_that_is_retracted_leaves_nothing_behind():
     run = Run((joined("left", append=False),))
     orders = [order(t, t, key) for t in range(20) for key in ("a", None)]
     run(Batch([rate("a", 10, 5), *orders], watermark=15))
@@ -320,7 +315,7 @@ def _cut_at_the_end(changes, size):
 
 
 def at_arrival(kind="left", **options):
-    """A join in processing time of orders that may be taken back."""
+    """A join in processing time of orders that may be retracted."""
     return TemporalJoinOperator(
         left=ORDERS,
         right=RATES,
@@ -359,16 +354,16 @@ def test_in_processing_time_rows_that_come_and_go_meet_the_table_that_is_there(k
     assert run.unmatched_retractions == 0
 
 
-def test_in_processing_time_a_row_is_taken_back_with_the_version_that_it_met():
+def test_in_processing_time_a_row_is_retracted_with_the_version_that_it_met():
     run = Run((at_arrival(),))
     run(Batch([rate("a", 10, 5), order(1, 1, "a"), order(1, 2, "b")]))
     run(Batch([rate("a", 11, 6), rate("b", 20, 6)]))
     run(Batch([order(1, 1, "a", -1), order(1, 2, "b", -1), order(1, 3, "a")]))
     run(Batch([ended("a", 7), order(1, 3, "a", -1), order(1, 4, "a")]))
-    told = [(*amount, weight) for amount, (_, weight) in zip(amounts(run), run.log, strict=True)]
-    assert told[:2] == [(1, 10, 1), (2, None, 1)]
-    assert sorted(told[2:5]) == [(1, 10, -1), (2, None, -1), (3, 11, 1)]
-    assert told[5:] == [(3, 11, -1), (4, None, 1)]
+    emitted = [(*amount, weight) for amount, (_, weight) in zip(amounts(run), run.log, strict=True)]
+    assert emitted[:2] == [(1, 10, 1), (2, None, 1)]
+    assert sorted(emitted[2:5]) == [(1, 10, -1), (2, None, -1), (3, 11, 1)]
+    assert emitted[5:] == [(3, 11, -1), (4, None, 1)]
     run(Batch([ended("b", 8), order(1, 4, "a", -1)]))
     assert not run.applied
     assert run.state_rows() == 0

@@ -54,18 +54,18 @@ def oracle(name: str) -> str:
 
 
 def arrivals(seed: int, count: int) -> list[Change]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows = []
     for i in range(count):
-        value, rest = dice.choice([None, *range(6)]), dice.choice([None, 0.5, float("nan")])
-        rows.append(Change((dice.choice(["a", "", None]), value, rest, i)))
+        value, rest = rng.choice([None, *range(6)]), rng.choice([None, 0.5, float("nan")])
+        rows.append(Change((rng.choice(["a", "", None]), value, rest, i)))
     return rows
 
 
 def batches(seed: int, count: int) -> list[Batch]:
-    dice, rows, result = random.Random(seed), arrivals(seed, count), []
+    rng, rows, result = random.Random(seed), arrivals(seed, count), []
     while rows:
-        size = dice.choice([0, 1, 3, 20])
+        size = rng.choice([0, 1, 3, 20])
         result.append(Batch(rows[:size]))
         rows = rows[size:]
     return result

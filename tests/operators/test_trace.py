@@ -16,7 +16,7 @@ from operators.state.operator_state import State, TableKind, TraceSpec
 VALUES = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
 
 
-class Shelf:
+class Storage:
     """Where a test keeps blocks, as an adapter would."""
 
     def __init__(self, specs):
@@ -53,26 +53,26 @@ def rows_of(pairs) -> tuple[pa.Table, np.ndarray]:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("reopen", [False, True])
 def test_the_last_row_written_for_a_key_is_found(stretch, seed, reopen):
-    dice = random.Random(seed)
-    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)})
-    state = shelf.open()
+    rng = random.Random(seed)
+    storage = Storage({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)})
+    state = storage.open()
     model: dict[int, str] = {}
     for batch in range(80):
-        keys = sorted({dice.randrange(300) for _ in range(dice.choice([1, 5, 40]))})
+        keys = sorted({rng.randrange(300) for _ in range(rng.choice([1, 5, 40]))})
         wanted = np.array(keys, dtype=np.uint64)
         found = find(state["t"], wanted)
         assert dict(zip(found["c0"].to_pylist(), found["c1"].to_pylist(), strict=True)) == {
             k: model[k] for k in keys if k in model
         }
-        written = [(k, f"{k} in {batch}") for k in keys if dice.random() < 0.6]
+        written = [(k, f"{k} in {batch}") for k in keys if rng.random() < 0.6]
         for k in keys:
             model.pop(k, None)
         model |= dict(written)
         rows, sort_keys = rows_of(written)
         state["t"].replace(rows, sort_keys, sort_keys_of(found))
-        shelf.seal(state)
+        storage.seal(state)
         if reopen:
-            state = shelf.open()
+            state = storage.open()
         assert state.table_sizes()["t"].rows == len(model)
     everything = find(state["t"], np.arange(300, dtype=np.uint64))
     assert sorted(everything["c0"].to_pylist()) == sorted(model)
@@ -80,16 +80,16 @@ def test_the_last_row_written_for_a_key_is_found(stretch, seed, reopen):
 
 
 def test_a_state_that_lives_on_and_one_opened_again_write_the_same_blocks(stretch):
-    shelves = [Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)}) for _ in range(2)]
+    shelves = [Storage({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)}) for _ in range(2)]
     lasting = shelves[0].open()
-    dice = random.Random(1)
+    rng = random.Random(1)
     for batch in range(100):
-        keys = np.array(sorted({dice.randrange(200) for _ in range(20)}), dtype=np.uint64)
-        for shelf, state in zip(shelves, (lasting, shelves[1].open()), strict=True):
+        keys = np.array(sorted({rng.randrange(200) for _ in range(20)}), dtype=np.uint64)
+        for storage, state in zip(shelves, (lasting, shelves[1].open()), strict=True):
             found = find(state["t"], keys)
             rows, sort_keys = rows_of([(k, str(batch)) for k in keys if k % 3])
             state["t"].replace(rows, sort_keys, sort_keys_of(found))
-            shelf.seal(state)
+            storage.seal(state)
         assert shelves[0].manifest == shelves[1].manifest
         assert {k: b.to_pybytes() for k, b in shelves[0].blocks.items()} == {
             k: b.to_pybytes() for k, b in shelves[1].blocks.items()
@@ -97,21 +97,21 @@ def test_a_state_that_lives_on_and_one_opened_again_write_the_same_blocks(stretc
 
 
 def test_when_nothing_is_left_no_block_is_left():
-    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)})
-    state = shelf.open()
+    storage = Storage({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)})
+    state = storage.open()
     rows, sort_keys = rows_of([(k, "x") for k in range(50)])
     state["t"].replace(rows, sort_keys, sort_keys[:0])
-    shelf.seal(state)
+    storage.seal(state)
     state["t"].replace(rows.slice(0, 0), sort_keys[:0], sort_keys)
-    shelf.seal(state)
-    assert shelf.blocks == {}
+    storage.seal(state)
+    assert storage.blocks == {}
     assert state.table_sizes()["t"] == (0, 0)
 
 
 def test_groups_are_found_by_the_first_half_of_an_order(stretch):
-    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)})
-    state = shelf.open()
-    dice = random.Random(2)
+    storage = Storage({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)})
+    state = storage.open()
+    rng = random.Random(2)
     model: dict[tuple[int, int], str] = {}
 
     def order(group: int, member: int) -> int:
@@ -119,26 +119,26 @@ def test_groups_are_found_by_the_first_half_of_an_order(stretch):
         return int(hashes[0])
 
     for batch in range(60):
-        touched = {(dice.randrange(10), dice.randrange(20)) for _ in range(10)}
+        touched = {(rng.randrange(10), rng.randrange(20)) for _ in range(10)}
         written = sorted((order(*k), f"{k} {batch}") for k in touched)
         rows, sort_keys = rows_of(written)
         found = find(state["t"], sort_keys)
         state["t"].replace(rows, sort_keys, sort_keys_of(found))
         model |= {k: f"{k} {batch}" for k in touched}
-        shelf.seal(state)
-        groups = [dice.randrange(10) for _ in range(3)]
+        storage.seal(state)
+        groups = [rng.randrange(10) for _ in range(3)]
         hits = find_groups(state["t"], np.array([g << 32 for g in groups], np.uint64))
         assert sorted(hits["c1"].to_pylist()) == sorted(v for k, v in model.items() if k[0] in groups)
 
 
 @pytest.mark.parametrize("reopen", [False, True])
 def test_rows_by_time_come_in_the_order_of_arrival_and_go_when_consumed(stretch, reopen):
-    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.TIME_ORDERED, key=("c0",))})
-    state = shelf.open()
-    dice = random.Random(3)
+    storage = Storage({"t": TraceSpec(schema=VALUES, kind=TableKind.TIME_ORDERED, key=("c0",))})
+    state = storage.open()
+    rng = random.Random(3)
     model: list[tuple[int, str]] = []
     for batch in range(100):
-        written = [(batch * 10 + dice.randrange(40), f"{batch}/{i}") for i in range(dice.randrange(30))]
+        written = [(batch * 10 + rng.randrange(40), f"{batch}/{i}") for i in range(rng.randrange(30))]
         model += written
         table = pa.table([[t for t, _ in written], [v for _, v in written]], schema=VALUES)
         state["t"].add(table, np.array([t for t, _ in written], dtype=np.int64))
@@ -148,31 +148,31 @@ def test_rows_by_time_come_in_the_order_of_arrival_and_go_when_consumed(stretch,
         assert rows["c1"].to_pylist() == [v for _, v in expected]
         state["t"].expire(high - 60)
         model = [r for r in model if r[0] > high - 60]
-        shelf.seal(state)
+        storage.seal(state)
         assert state.table_sizes()["t"].rows == len(model)
         if reopen:
-            state = shelf.open()
+            state = storage.open()
     state["t"].expire(10**6)
-    shelf.seal(state)
-    assert shelf.blocks == {}
+    storage.seal(state)
+    assert storage.blocks == {}
 
 
 def test_rows_in_a_log_go_when_their_stamp_is_behind_the_horizon(stretch):
     schema = pa.schema([*VALUES, ("_time", pa.int64())])
-    shelf = Shelf({"t": TraceSpec(schema=schema, kind=TableKind.MULTISET, timestamp="_time")})
-    state = shelf.open()
-    dice = random.Random(4)
+    storage = Storage({"t": TraceSpec(schema=schema, kind=TableKind.MULTISET, timestamp="_time")})
+    state = storage.open()
+    rng = random.Random(4)
     model: list[tuple[int, int, str]] = []
     for batch in range(200):
-        written = [(dice.randrange(20), batch * 10 + dice.randrange(40), f"{batch}/{i}") for i in range(10)]
+        written = [(rng.randrange(20), batch * 10 + rng.randrange(40), f"{batch}/{i}") for i in range(10)]
         model += written
         keys = np.array([k for k, _, _ in written], dtype=np.uint64)
         table = pa.table([keys.astype(np.int64), [v for _, _, v in written], [t for _, t, _ in written]], schema=schema)
         state["t"].add(table, keys)
         state["t"].expire(batch * 10 - 100)
         model = [r for r in model if r[1] > batch * 10 - 100]
-        shelf.seal(state)
-        wanted = np.array(sorted(dice.sample(range(20), 5)), dtype=np.uint64)
+        storage.seal(state)
+        wanted = np.array(sorted(rng.sample(range(20), 5)), dtype=np.uint64)
         assert sorted(find(state["t"], wanted)["c1"].to_pylist()) == sorted(v for k, _, v in model if k in wanted)
         assert state.table_sizes()["t"].rows <= 4 * len(model) + 4 * stretch
     assert SORT_KEY in find(state["t"], wanted).column_names

@@ -43,8 +43,8 @@ def expected(kind: str, rows: list[Row], ordinality: bool, outer: bool) -> list[
 def test_each_row_comes_out_once_for_each_element(kind: str, ordinality: bool, outer: bool):
     schema = pa.schema([("c0", pa.int64()), ("c1", TYPES[kind])])
     kernel = UnnestOperator(input=schema, column=1, ordinality=ordinality, outer=outer)
-    dice = random.Random(1)
-    rows = [(i, dice.choice(VALUES[kind]), dice.choice([1, -1, 2])) for i in range(50)]
+    rng = random.Random(1)
+    rows = [(i, rng.choice(VALUES[kind]), rng.choice([1, -1, 2])) for i in range(50)]
     block = pa.table(
         [
             pa.array([r[0] for r in rows]),

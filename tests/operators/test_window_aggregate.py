@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from functools import partial
 from math import gcd
 
 import numpy as np
@@ -20,6 +21,8 @@ from operators.windows.slices import instants, reach, slice_text, windows_of
 from operators.windows.window_aggregate import WindowAggregateOperator
 from operators.windows.window_partial import WindowPartial
 from operators.windows.window_rows import WindowRowsOperator
+from tests.operators.cuts import behind, in_batches
+from tests.operators.cuts import steps as drawn_steps
 from tests.operators.properties import (
     SQL,
     Batch,
@@ -74,6 +77,10 @@ WINDOWS = {
 }
 
 
+cut = partial(in_batches, watermark=behind(2, DELAY))
+steps = partial(drawn_steps, sizes=(1, 3, 20, 40))
+
+
 def at(ms: int) -> datetime:
     return EPOCH + timedelta(milliseconds=ms)
 
@@ -118,32 +125,12 @@ def oracle(window, aggregates=AGGREGATES):
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows whose times rise, out of order by less than the delay."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows = []
     for i in range(count):
-        time = max(0, i * 3 + dice.randrange(DELAY) - DELAY)
-        rows.append(Change((dice.choice(["a", "", None]), dice.choice([None, 1, 2, dice.randrange(50)]), at(time))))
+        time = max(0, i * 3 + rng.randrange(DELAY) - DELAY)
+        rows.append(Change((rng.choice(["a", "", None]), rng.choice([None, 1, 2, rng.randrange(50)]), at(time))))
     return rows
-
-
-def highest(changes) -> int:
-    times = [(c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes]
-    return max(times, default=0) - DELAY
-
-
-def cut(changes, sizes) -> list[Batch]:
-    batches, start = [], 0
-    while start < len(changes):
-        size = next(sizes)
-        batches.append(Batch(changes[start : start + size], watermark=highest(changes[: start + size])))
-        start += size
-    return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    dice = random.Random(seed)
-    while True:
-        yield dice.choice([1, 3, 20, 40])
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
@@ -220,9 +207,9 @@ LISTED = [
 @pytest.mark.parametrize("name", OVERLAPPING)
 @pytest.mark.parametrize("restart", [False, True])
 def test_lists_in_the_order_of_arrival_leave_out_what_lists_leave_out(name, restart):
-    dice = random.Random(31)
+    rng = random.Random(31)
     rows = [
-        Change((*change.row, dice.choice([True, False, None]), dice.choice(["a", 'b"{0}', "", None])))
+        Change((*change.row, rng.choice([True, False, None]), rng.choice(["a", 'b"{0}', "", None])))
         for change in numbered(arrivals(31, 120))
     ]
     kernels = in_order(WINDOWS[name], LISTED, input=NULLS)
@@ -238,8 +225,8 @@ def test_a_row_is_kept_once_whatever_the_number_of_windows_that_it_is_in():
 
 @pytest.mark.parametrize("name", OVERLAPPING)
 def test_a_row_is_late_once_where_rows_are_numbered(name):
-    dice = random.Random(5)
-    changes = [Change((dice.choice("ab"), i, at(dice.randrange(200)))) for i in range(120)]
+    rng = random.Random(5)
+    changes = [Change((rng.choice("ab"), i, at(rng.randrange(200)))) for i in range(120)]
     batches = [Batch(changes[i : i + 12], watermark=i) for i in range(0, 120, 12)]
     partials, rows = Run(windowed(WINDOWS[name], IN_ORDER[:1])), Run(in_order(WINDOWS[name], IN_ORDER[:1]))
     for batch in [*batches, Batch([], watermark=END_OF_TIME)]:
@@ -257,36 +244,36 @@ def test_a_row_in_the_gap_between_two_windows_is_not_late():
     assert run.late == [("a", 3, at(9))]
 
 
-def taken_back(seed: int, count: int) -> list[Change]:
+def retracted(seed: int, count: int) -> list[Change]:
     """Rows that come, and that go again while their windows are open."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     rows: list[Change] = []
     there: list[Change] = []
     for change in arrivals(seed, count):
         rows.append(change)
         there.append(change)
-        if dice.random() < 0.4:
-            gone = there.pop(dice.randrange(max(0, len(there) - 3), len(there)))
+        if rng.random() < 0.4:
+            gone = there.pop(rng.randrange(max(0, len(there) - 3), len(there)))
             rows.append(Change(gone.row, -1))
     return rows
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
-def test_windows_of_rows_that_are_taken_back_equal_a_batch_query(window):
-    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(taken_back(8, 120), steps(8))[:-1]]
+def test_windows_of_retracted_rows_equal_a_batch_query(window):
+    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(retracted(8, 120), steps(8))[:-1]]
     batches = [*batches, Batch([], watermark=END_OF_TIME)]
     run = holds_oracle(windowed(window, append=False), batches, oracle(window))
     assert (run.late_count, run.unmatched_retractions, run.state_rows()) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("window", [WINDOWS["tumble"], WINDOWS["hop"]], ids=["tumble", "hop"])
-def test_lists_of_windows_are_in_the_order_of_their_values_where_rows_are_taken_back(window):
-    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(taken_back(9, 120), steps(9))[:-1]]
+def test_lists_of_windows_are_in_the_order_of_their_values_where_rows_are_retracted(window):
+    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(retracted(9, 120), steps(9))[:-1]]
     batches = [*batches, Batch([], watermark=END_OF_TIME)]
     holds_oracle(windowed(window, LISTS, append=False), batches, oracle(window, LISTS))
 
 
-def test_a_window_all_of_whose_rows_were_taken_back_does_not_come_out():
+def test_a_window_all_of_whose_rows_were_retracted_does_not_come_out():
     run = Run(windowed(tumble(10), append=False))
     changes = [Change(("a", 1, at(3))), Change(("a", 2, at(4))), Change(("b", 2, at(4)))]
     run(Batch(changes))
@@ -295,7 +282,7 @@ def test_a_window_all_of_whose_rows_were_taken_back_does_not_come_out():
     assert [row[0] for row, _ in run.log] == ["b"]
 
 
-def test_a_row_taken_back_after_its_window_closed_is_late_and_one_never_there_is_counted():
+def test_a_row_retracted_after_its_window_closed_is_late_and_one_never_there_is_counted():
     run = Run(windowed(tumble(10), COUNT, append=False))
     run(Batch([Change(("a", 1, at(3)))], watermark=9))
     run(Batch([Change(("a", 1, at(3)), -1), Change(("b", 1, at(15)), -1)], watermark=9))
@@ -381,7 +368,7 @@ def test_a_batch_that_closes_nothing_reads_nothing_of_what_is_open(name, monkeyp
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_the_slices_that_are_read_are_those_of_the_windows_that_close(window, zone):
-    dice = random.Random(5)
+    rng = random.Random(5)
     # Just before Berlin's clocks go from 02:00 to 03:00, at 01:00 UTC.
     base = (datetime(2024, 3, 31, 0, 59, 59, 900000) - EPOCH) // timedelta(milliseconds=1)
     hours = (0, 1, 2) if zone else (0,)
@@ -391,8 +378,8 @@ def test_the_slices_that_are_read_are_those_of_the_windows_that_close(window, zo
     windows = windows_of(window, slices)
     ends = instants(windows.ends, zone)
     for _ in range(40):
-        previous = base + dice.randrange(-300, 300)
-        watermark = previous + dice.choice([0, 1, 9, 60])
+        previous = base + rng.randrange(-300, 300)
+        watermark = previous + rng.choice([0, 1, 9, 60])
         after, upto = reach(window, previous, watermark, zone)
         closing = set(windows.slices[(ends - 1 <= watermark) & (ends - 1 > previous)])
         found = {s for s in slices.tolist() if after < s <= upto}

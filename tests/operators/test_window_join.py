@@ -12,6 +12,7 @@ import pytest
 from operators.joins.kinds import JoinKind
 from operators.joins.window_join import WindowJoinOperator
 from operators.time import END_OF_TIME, MIN_TIME
+from tests.operators.cuts import behind, in_batches, steps
 from tests.operators.properties import SQL, Batch, Change, Run, accumulated, holds_cut, holds_restart, rows_of
 
 EPOCH = datetime(1970, 1, 1)
@@ -46,31 +47,19 @@ def row(port, key, value, start, size=SIZE):
 
 def arrivals(seed: int, count: int) -> list[Change]:
     """Rows of hopping windows, each row once a window; a window's rows come while it is open."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     changes = []
     for i in range(count):
-        time = max(0, i * 2 + dice.randrange(DELAY) - DELAY)
-        port, key = dice.randrange(2), dice.choice([None, 1, 2, 3])
+        time = max(0, i * 2 + rng.randrange(DELAY) - DELAY)
+        port, key = rng.randrange(2), rng.choice([None, 1, 2, 3])
         last = time // SLIDE * SLIDE
         changes += [row(port, key, i, start) for start in (last - SLIDE, last)]
     return changes
 
 
 def cut(changes, sizes) -> list[Batch]:
-    batches, start = [], 0
-    while start < len(changes):
-        size = 2 * next(sizes)
-        # Of a row's two windows the second starts at most SLIDE before its time.
-        newest = max((c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes[: start + size])
-        batches.append(Batch(changes[start : start + size], watermark=newest - DELAY - 1))
-        start += size
-    return [*batches, Batch([], watermark=END_OF_TIME)]
-
-
-def steps(seed: int):
-    dice = random.Random(seed)
-    while True:
-        yield dice.choice([1, 3, 20])
+    # Of a row's two windows the second starts at most SLIDE before its time.
+    return in_batches(changes, (2 * size for size in sizes), behind(2, DELAY + 1))
 
 
 def oracle(kind: str, watermark: int) -> str:

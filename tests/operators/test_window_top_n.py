@@ -65,11 +65,9 @@ def kernel(name: str, **options) -> WindowTopNOperator:
 
 def arrivals(seed: int, count: int) -> list[tuple[int, Change]]:
     """Rows whose times rise, out of order by less than the delay."""
-    dice = random.Random(seed)
-    times = [max(0, i + dice.randrange(DELAY) - DELAY) for i in range(count)]
-    return [
-        (time, row(dice.choice(["a", None]), dice.choice([None, 1, 2, 3]), time, i)) for i, time in enumerate(times)
-    ]
+    rng = random.Random(seed)
+    times = [max(0, i + rng.randrange(DELAY) - DELAY) for i in range(count)]
+    return [(time, row(rng.choice(["a", None]), rng.choice([None, 1, 2, 3]), time, i)) for i, time in enumerate(times)]
 
 
 def cut(rows: list[tuple[int, Change]], size: int) -> list[Batch]:
@@ -145,23 +143,23 @@ SETTLE = SettleOperator(output=SCHEMA, partition=(2, 3), time=4)
 
 def retracting(seed: int, count: int) -> list[tuple[int, Change]]:
     """Rows of which some go again, and come again, while their window is open; equal values tell no row first."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     log: list[tuple[int, Change]] = []
     newest = 0
     for time, change in arrivals(seed, count):
         newest = max(newest, time)
         log.append((time, change))
         known = [(t, c) for t, c in log if c.weight > 0 and t > newest - DELAY]
-        gone = dice.choice(known)
-        if dice.random() < 0.4 and sum(c.weight for _, c in log if c.row == gone[1].row) > 0:
+        gone = rng.choice(known)
+        if rng.random() < 0.4 and sum(c.weight for _, c in log if c.row == gone[1].row) > 0:
             log.append((gone[0], Change(gone[1].row, -1)))
-            if dice.random() < 0.5:
+            if rng.random() < 0.5:
                 log.append(gone)
     return log
 
 
 @pytest.mark.parametrize("name", RANKINGS)
-def test_windows_over_rows_that_are_taken_back_equal_a_batch_query_once_they_have_closed(name):
+def test_windows_over_retracted_rows_equal_a_batch_query_once_they_have_closed(name):
     def query(batch: Batch) -> str:
         closed = f"(SELECT * FROM t0 WHERE epoch_ms(c4) <= {batch.watermark})"
         # Rows that tie are ordered by their other columns, ascending, of which the window's tell none apart.

@@ -146,8 +146,8 @@ class Stage:
         for phase, share in (tasks or TASKS).items():
             figures.count("task_seconds_total", share * seconds, phase=phase)
         figures.counts.update(counts or {})
-        told = {"batch": self._batch, "metrics": asdict(figures), "lines": [], "samples": list(samples)}
-        self.observer.heard(job, json.loads(json.dumps(told)))
+        report = {"batch": self._batch, "metrics": asdict(figures), "lines": [], "samples": list(samples)}
+        self.observer.counted(job, json.loads(json.dumps(report)))
         self.observer.batch(
             job,
             Progress(

@@ -16,13 +16,13 @@ Pretend = Callable[..., list[list[str]]]
 
 @pytest.fixture
 def pretend(monkeypatch: pytest.MonkeyPatch) -> Pretend:
-    """A machine with some programs on it, and what it was told to run: an installation brings the browser."""
+    """A machine with some programs on it, and the commands that it was given: an installation brings the browser."""
 
     def machine(*programs: str, root: bool, fails: bool = False) -> list[list[str]]:
-        there, told = set(programs), []
+        there, commands = set(programs), []
 
         def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-            told.append(command)
+            commands.append(command)
             if not fails and "install" in command:
                 there.add("chromium")
             return subprocess.CompletedProcess(command, int(fails), "", "E: no such package")
@@ -30,29 +30,29 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Pretend:
         monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if name in there else None)
         monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
         monkeypatch.setattr(subprocess, "run", run)
-        return told
+        return commands
 
     return machine
 
 
 def test_a_browser_that_is_there_is_taken(pretend: Pretend):
-    told = pretend("google-chrome", "apt-get", root=True)
-    assert (chromium(), told) == ("/usr/bin/google-chrome", [])
+    commands = pretend("google-chrome", "apt-get", root=True)
+    assert (chromium(), commands) == ("/usr/bin/google-chrome", [])
 
 
 def test_on_a_fresh_debian_root_installs_it(pretend: Pretend):
-    told = pretend("apt-get", root=True)
+    commands = pretend("apt-get", root=True)
     assert chromium() == "/usr/bin/chromium"
-    assert [command[2] for command in told] == ["update", "install"]
-    assert set(PACKAGES) <= set(told[1])
+    assert [command[2] for command in commands] == ["update", "install"]
+    assert set(PACKAGES) <= set(commands[1])
 
 
 @pytest.mark.parametrize(("programs", "root"), [((), True), (("apt-get",), False)], ids=["no apt-get", "not root"])
 def test_where_it_cannot_be_installed_the_test_says_what_to_do(pretend: Pretend, programs: tuple[str, ...], root: bool):
-    told = pretend(*programs, root=root)
+    commands = pretend(*programs, root=root)
     with pytest.raises(NoChromium, match="apt-get install chromium fonts-dejavu-core"):
         chromium()
-    assert told == []
+    assert commands == []
 
 
 def test_an_installation_that_fails_says_why(pretend: Pretend):

@@ -46,9 +46,9 @@ def test_a_job_falls_behind_when_more_and_more_rows_wait_and_it_has_no_reserve()
     for number in range(60):
         stage.play("counts", EVEN, unread={"clicks": [150 * number] * 4})
     assert verdict(stage) == ("trouble", "Falls behind")
-    said = finding(stage, "backlog")
-    assert said["grade"] == "trouble"
-    assert said["text"] == (
+    found = finding(stage, "backlog")
+    assert found["grade"] == "trouble"
+    assert found["text"] == (
         "Rows come faster than they are read: 35,800 were waiting when the last batch began, 36,000 more each minute"
     )
     assert stage.json()["jobs"][0]["verdict"]["findings"][0]["about"] == "backlog", "a trouble comes first"
@@ -75,8 +75,8 @@ def test_a_job_that_catches_up_says_for_how_long():
 
 
 def test_rows_that_wait_but_grow_no_more_are_only_noted():
-    said = finding(playing(unread={"clicks": [500] * 4}), "backlog")
-    assert (said["grade"], said["text"]) == ("note", "The last batch left 2,000 rows, about as many as those before")
+    found = finding(playing(unread={"clicks": [500] * 4}), "backlog")
+    assert (found["grade"], found["text"]) == ("note", "The last batch left 2,000 rows, about as many as those before")
 
 
 def test_rows_that_have_come_since_the_last_batch_began_are_no_backlog():
@@ -96,11 +96,11 @@ def test_rows_that_have_come_since_the_last_batch_began_are_no_backlog():
     ],
 )
 def test_the_time_of_a_batch_is_held_against_the_trigger(trigger: str, took: float, grade: str, text: str):
-    said = finding(playing(environment={"TAILRACE_BATCH__TRIGGER": trigger}, seconds=took), "batches")
-    assert (said["grade"], said["text"]) == (grade, text)
+    found = finding(playing(environment={"TAILRACE_BATCH__TRIGGER": trigger}, seconds=took), "batches")
+    assert (found["grade"], found["text"]) == (grade, text)
 
 
-def test_a_batch_that_took_much_longer_than_the_others_is_told():
+def test_a_batch_that_took_much_longer_than_the_others_is_reported():
     stage = playing(seconds=0.5)
     stage.play("counts", EVEN, seconds=8)
     assert finding(stage, "batches")["text"].startswith("A batch takes 500 ms (the slowest 8.0 s)")
@@ -113,7 +113,7 @@ def test_a_batch_that_is_large_over_all_tables_is_not_as_large_as_it_may_be():
     assert len(findings(stage, "batches")) == 1
 
 
-def test_a_batch_as_large_as_it_may_be_is_told():
+def test_a_batch_as_large_as_it_may_be_is_reported():
     texts = [f["text"] for f in findings(playing(environment={"TAILRACE_BATCH__ROWS": "402"}), "batches")]
     assert texts[1] == "The last batch was as large as TAILRACE_BATCH__ROWS lets it be (402 rows of a table)"
 
@@ -137,12 +137,12 @@ def test_a_batch_as_large_as_it_may_be_is_told():
 def test_the_phase_that_takes_most_is_named_with_what_helps(
     phases: dict[str, float], tasks: dict[str, float], says: str, hint: str
 ):
-    said = finding(playing(phases=phases, tasks=tasks), "phases")
-    assert says in said["text"]
-    assert hint in said["hint"]
+    found = finding(playing(phases=phases, tasks=tasks), "phases")
+    assert says in found["text"]
+    assert hint in found["hint"]
 
 
-def test_batches_that_only_tell_the_time_do_not_blur_those_with_rows():
+def test_batches_that_only_carry_the_time_do_not_blur_those_with_rows():
     stage = playing(batches=5, seconds=4)
     for _ in range(50):
         stage.play("counts", {"clicks": [0, 0, 0, 0]}, seconds=0.1)
@@ -151,14 +151,14 @@ def test_batches_that_only_tell_the_time_do_not_blur_those_with_rows():
 
 def test_the_partition_with_most_unread_rows_is_named():
     stage = playing(unread={"clicks": [200, 9_000, 300, 500]})
-    said = finding(stage, "hot partition")
-    assert said["text"] == "Partition 1 of clicks has 90 % of the 10,000 unread rows of clicks (4 partitions)"
-    assert "key" in said["hint"]
+    found = finding(stage, "hot partition")
+    assert found["text"] == "Partition 1 of clicks has 90 % of the 10,000 unread rows of clicks (4 partitions)"
+    assert "key" in found["hint"]
 
 
 def test_a_partition_that_gets_most_of_the_rows_is_noted_while_all_are_read():
-    said = finding(playing(rows={"clicks": [10, 10, 970, 10]}), "hot partition")
-    assert (said["grade"], said["text"][:38]) == ("note", "Partition 2 of clicks has 97 % of the ")
+    found = finding(playing(rows={"clicks": [10, 10, 970, 10]}), "hot partition")
+    assert (found["grade"], found["text"][:38]) == ("note", "Partition 2 of clicks has 97 % of the ")
 
 
 @pytest.mark.parametrize("unread", [[0, 900, 0, 0], [4_000, 3_000, 3_000, 3_000]], ids=["few rows", "spread"])
@@ -176,10 +176,10 @@ def spending(rows: list[int], watermarks: list[float | None], pipeline: str = SP
 
 
 def test_the_partition_that_holds_the_watermark_back_is_named():
-    said = finding(spending([100, 100], [4, 300]), "watermark")
-    assert said["text"].startswith("Partition 1 of orders holds the watermark of orders at 2026-11-18 ")
-    assert said["text"].endswith(" UTC, 4 min 56 s behind the next partition")
-    assert "older than those of the others" in said["hint"]
+    found = finding(spending([100, 100], [4, 300]), "watermark")
+    assert found["text"].startswith("Partition 1 of orders holds the watermark of orders at 2026-11-18 ")
+    assert found["text"].endswith(" UTC, 4 min 56 s behind the next partition")
+    assert "older than those of the others" in found["hint"]
 
 
 def test_a_silent_partition_that_holds_the_watermark_back_needs_an_idle_timeout():
@@ -187,22 +187,22 @@ def test_a_silent_partition_that_holds_the_watermark_back_needs_an_idle_timeout(
 
 
 def test_a_partition_without_any_row_yet_explains_a_missing_watermark():
-    said = finding(spending([100, 0], [4, None], kept=""), "watermark")
-    assert said["text"] == "No watermark yet for orders: it waits for every partition, and orders/1 had no rows"
+    found = finding(spending([100, 0], [4, None], kept=""), "watermark")
+    assert found["text"] == "No watermark yet for orders: it waits for every partition, and orders/1 had no rows"
 
 
 def test_partitions_close_to_each_other_hold_nothing_back():
     assert findings(spending([100, 100], [4, 20]), "watermark") == []
 
 
-def test_state_that_grows_without_a_bound_is_told_with_the_step_that_keeps_it():
+def test_state_that_grows_without_a_bound_is_reported_with_the_step_that_keeps_it():
     stage = playing(batches=0)
     for number in range(90):
         stage.play("counts", EVEN, seconds=10, state={"group_by_1": 50_000 + 1_000 * number})
-    said = finding(stage, "state")
-    assert "grown by 89,000 rows to 139,000" in said["text"]
-    assert "keeps the totals of each (who)" in said["text"]
-    assert "table.exec.state.ttl" in said["hint"]
+    found = finding(stage, "state")
+    assert "grown by 89,000 rows to 139,000" in found["text"]
+    assert "keeps the totals of each (who)" in found["text"]
+    assert "table.exec.state.ttl" in found["hint"]
 
 
 def test_state_with_a_bound_may_grow():
@@ -214,14 +214,14 @@ def test_state_with_a_bound_may_grow():
     assert findings(stage, "state") == []
 
 
-def test_no_end_of_a_batch_for_a_long_time_is_told_against_the_usual():
+def test_no_end_of_a_batch_for_a_long_time_is_compared_with_the_usual():
     stage = playing(seconds=4)
     stage.pass_time(11)
     assert verdict(stage) == ("good", "Keeps up"), "three batches long is nothing yet"
     stage.pass_time(34)
     assert verdict(stage) == ("trouble", "No batch ends")
-    said = findings(stage, "batches")[0]["text"]
-    assert said == "No batch has ended for 45 s, while those before took up to 4.0 s"
+    found = findings(stage, "batches")[0]["text"]
+    assert found == "No batch has ended for 45 s, while those before took up to 4.0 s"
 
 
 def test_waiting_for_kafka_says_why_and_for_how_long():
@@ -229,8 +229,8 @@ def test_waiting_for_kafka_says_why_and_for_how_long():
     stage.observer.waiting("counts", "the brokers at kafka:9092 do not answer")
     stage.pass_time(65)
     assert verdict(stage) == ("trouble", "Waiting for Kafka")
-    said = finding(stage, "Kafka")["text"]
-    assert said == "Kafka has not answered for 1 min 5 s: the brokers at kafka:9092 do not answer"
+    found = finding(stage, "Kafka")["text"]
+    assert found == "Kafka has not answered for 1 min 5 s: the brokers at kafka:9092 do not answer"
 
 
 def test_a_failure_says_when_the_next_attempt_is_and_a_batch_that_is_done_later_remembers_it():
@@ -267,7 +267,7 @@ def test_a_service_that_stops_does_not_hide_that_a_job_has_given_up():
     assert verdict(stage) == ("trouble", "Has given up")
 
 
-def test_dead_letters_and_late_rows_are_told_with_the_last_reason():
+def test_dead_letters_and_late_rows_are_reported_with_the_last_reason():
     bad = {
         "late": False,
         "reason": "bad-json",

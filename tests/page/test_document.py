@@ -42,14 +42,14 @@ def job(stage: Stage, name: str) -> dict[str, Any]:
 def test_the_document_is_json_with_its_version(stage: Stage):
     answer = stage.answers["/status.json"]()
     assert answer.kind == "application/json"
-    told = json.loads(answer.body)
-    assert told["schema"] == document.SCHEMA
-    assert (told["now"], told["started"]) == (NOON + 40, NOON)
-    assert (told["alive"], told["ready"], told["troubles"]) == (True, True, {})
-    assert [j["name"] for j in told["jobs"]] == ["spending", "counts"]
+    shown = json.loads(answer.body)
+    assert shown["schema"] == document.SCHEMA
+    assert (shown["now"], shown["started"]) == (NOON + 40, NOON)
+    assert (shown["alive"], shown["ready"], shown["troubles"]) == (True, True, {})
+    assert [j["name"] for j in shown["jobs"]] == ["spending", "counts"]
 
 
-def test_a_table_tells_its_rows_its_lag_and_its_partitions(stage: Stage):
+def test_a_table_shows_its_rows_its_lag_and_its_partitions(stage: Stage):
     orders, users = job(stage, "spending")["tables"]
     assert (orders["table"], orders["connector"], orders["format"], orders["topics"]) == (
         "orders", "kafka", "json", ["orders"],
@@ -65,9 +65,9 @@ def test_a_table_tells_its_rows_its_lag_and_its_partitions(stage: Stage):
 
 
 def test_operators_are_linked_with_the_steps_of_the_plan(stage: Stage):
-    told = job(stage, "spending")
-    steps = {step["id"]: step for step in told["plan"]["steps"]}
-    by_name = {o["operator"]: o for o in told["operators"]}
+    shown = job(stage, "spending")
+    steps = {step["id"]: step for step in shown["plan"]["steps"]}
+    by_name = {o["operator"]: o for o in shown["operators"]}
     assert steps[by_name["join_1"]["step"]]["text"] == "inner join on user_id = user_id"
     assert (by_name["join_1"]["state_rows"], by_name["join_1"]["state_bytes"]) == (500, 45_000)
     assert by_name["window_aggregate_1"]["watermark"] == NOON + 39 - 12
@@ -98,7 +98,7 @@ def test_phases_are_means_of_a_batch_and_add_up_to_it(stage: Stage):
     assert batches["tasks"][0]["phase"] == "operators"
 
 
-def test_sinks_tell_changes_and_records(stage: Stage):
+def test_sinks_show_changes_and_records(stage: Stage):
     sinks = {sink["table"]: sink for sink in job(stage, "spending")["sinks"]}
     assert (sinks["cities"]["inserts"], sinks["cities"]["retractions"], sinks["cities"]["records"]) == (100, 40, 140)
     assert sinks["minutes"]["retractions"] == 0
@@ -145,12 +145,12 @@ def test_samples_are_the_last_few():
     for number in range(30):
         sample = {"reason": "bad-json", "detail": "", "origin": str(number), "value": "{", "whole": True}
         stage.play("counts", {"clicks": [1]}, samples=[{**sample, "late": number % 2 == 0}])
-    told = job(stage, "counts")
-    assert [s["origin"] for s in told["dead_letters"]["samples"]] == [str(n) for n in range(11, 30, 2)]
-    assert [s["origin"] for s in told["late"]["samples"]] == [str(n) for n in range(10, 30, 2)]
+    shown = job(stage, "counts")
+    assert [s["origin"] for s in shown["dead_letters"]["samples"]] == [str(n) for n in range(11, 30, 2)]
+    assert [s["origin"] for s in shown["late"]["samples"]] == [str(n) for n in range(10, 30, 2)]
 
 
-def test_a_table_that_two_steps_read_is_told_once():
+def test_a_table_that_two_steps_read_is_shown_once():
     joined = """
     SET 'pipeline.name' = 'pairs';
     CREATE TABLE t (a BIGINT, b BIGINT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json');
@@ -166,15 +166,15 @@ def test_a_table_that_two_steps_read_is_told_once():
 def test_a_service_that_is_not_ready_says_why():
     stage = Stage(COUNTS)
     stage.start()
-    told = stage.json()
-    assert (told["alive"], told["ready"]) == (True, False)
-    assert told["troubles"] == {"counts": "the first batch is not done"}
+    shown = stage.json()
+    assert (shown["alive"], shown["ready"]) == (True, False)
+    assert shown["troubles"] == {"counts": "the first batch is not done"}
 
 
 def test_before_anything_starts_the_document_is_whole():
-    told = Stage(COUNTS).json()
-    assert (told["jobs"], told["memory"], told["executors"]) == ([], [], None)
-    assert told["settings"]
+    shown = Stage(COUNTS).json()
+    assert (shown["jobs"], shown["memory"], shown["executors"]) == ([], [], None)
+    assert shown["settings"]
 
 
 def test_every_field_is_described_and_nothing_else():

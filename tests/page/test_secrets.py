@@ -130,7 +130,7 @@ def test_a_secret_is_known_by_its_name(name: str):
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("spark.hadoop") or NAMES[n]])
-def test_of_what_hadoop_is_told_and_of_secrets_only_names_are_shown(name: str):
+def test_of_settings_of_hadoop_and_of_secrets_only_names_are_shown(name: str):
     assert shown_of_spark({name: "hush"}) == {name: HIDDEN}
 
 

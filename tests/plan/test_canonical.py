@@ -80,7 +80,7 @@ def test_a_kernel_that_gets_an_attribute_with_a_default_has_the_fingerprint_that
     assert fingerprint(after(1)) != fingerprint(after(1, also=True))
 
 
-def test_the_fingerprint_of_a_kernel_knows_what_it_was_told_and_its_tables_and_no_duckdb_text(monkeypatch):
+def test_the_fingerprint_of_a_kernel_knows_its_arguments_and_its_tables_and_no_duckdb_text(monkeypatch):
     schema = pa.schema([("c0", pa.int64())])
 
     def join(**more: Any) -> RegularJoin:
@@ -146,10 +146,10 @@ def test_whatever_a_template_was_made_from_is_part_of_what_a_call_is_called(call
     for zone, call in calls():
         if call.name not in CONNECTIVES:
             heads = [canonical(a if isinstance(a, Literal) else a.type) for a in call.arguments]
-            told = f"{zone} {call.name} {heads} {canonical(call.constants)} {canonical(call.type)}"
-            found.setdefault(told, set()).add(call.template)
+            key = f"{zone} {call.name} {heads} {canonical(call.constants)} {canonical(call.type)}"
+            found.setdefault(key, set()).add(call.template)
     assert len(found) > 50
-    assert {told: templates for told, templates in found.items() if len(templates) > 1} == {}
+    assert {key: templates for key, templates in found.items() if len(templates) > 1} == {}
 
 
 @pytest.mark.parametrize(

@@ -99,15 +99,15 @@ ILL: list[tuple[str, Said, str]] = [
 
 @pytest.mark.parametrize("name", NODES)
 def test_a_node_that_is_what_it_says_can_be_made(name: str):
-    kind, said = NODES[name]
-    assert kind(**said).place.line == 0
+    kind, message = NODES[name]
+    assert kind(**message).place.line == 0
 
 
 @pytest.mark.parametrize(("name", "new", "claim"), ILL)
 def test_a_node_that_is_not_what_it_says_cannot(name: str, new: Said, claim: str):
-    kind, said = NODES[name]
+    kind, message = NODES[name]
     with pytest.raises(ValueError, match=claim):
-        kind(**said | new)
+        kind(**message | new)
 
 
 def test_nodes_of_one_input_know_how_wide_it_is():

@@ -1,4 +1,4 @@
-"""What a plan may not do is told with its place, its reason and a way out; `explain` shows the rest."""
+"""What a plan may not do is reported with its place, its reason and a way out; `explain` shows the rest."""
 
 from __future__ import annotations
 
@@ -23,43 +23,42 @@ users = scan(USERS)
 by_user = total(orders, ("user",), "amount")
 
 
-def said(job: Job) -> list[str]:
+def problems_of(job: Job) -> list[str]:
     return [f"{p.primary} | {p.detail} | {p.hint}" for p in problems(job)]
 
 
 def test_a_format_that_only_appends_refuses_an_answer_that_changes():
     plain = table("plain", "user s", "total n")
-    assert said(job(sink(by_user, plain))) == [
+    assert problems_of(job(sink(by_user, plain))) == [
         'table "plain" takes new rows only, but the query updates its answer'
         " | format 'json' cannot say that a row was changed; GROUP BY user changes rows"
         " | use 'connector' = 'upsert-kafka' with a PRIMARY KEY, or 'format' = 'debezium-json'"
     ]
 
 
-def test_a_window_in_processing_time_refuses_rows_that_are_taken_back():
+def test_a_window_in_processing_time_refuses_retracted_rows():
     pair = joined(orders, users, ("user", "id"))
     timed = replace(pair, fields=tuple(replace(f, time=TimeKind.PROCESSING) for f in pair.fields))
     windows = tumbled(timed, ("user",), "amount")
-    assert said(job(sink(project(windows, a="user", b="total"), OUT))) == [
+    assert problems_of(job(sink(project(windows, a="user", b="total"), OUT))) == [
         "a window aggregate in processing time cannot read an updating input"
         ' | "ts" says when a change arrives; table "users" updates and deletes rows'
         " | use a window in event time"
     ]
 
 
-def test_over_takes_rows_that_are_taken_back_in_event_time_alone_and_tells_none_apart_by_their_key():
+def test_over_takes_retracted_rows_in_event_time_alone_and_tells_none_apart_by_their_key():
     call = OverCall("ROW_NUMBER", (), BIGINT, Frame(rows=True, preceding=None))
-    told = (*users.fields, Field("n", BIGINT))
+    fields = (*users.fields, Field("n", BIGINT))
     for time, expected in ((TimeKind.EVENT, 0), (TimeKind.PROCESSING, 1)):
         below = replace(users, fields=tuple(replace(f, time=time) for f in users.fields))
-        found = Over(input=below, partition=(), time=0, calls=(call,), fields=told)
-        assert (
-            len([p for p in said(job(sink(found, OUT))) if "an over in processing time cannot read" in p]) == expected
-        )
+        found = Over(input=below, partition=(), time=0, calls=(call,), fields=fields)
+        refused = [p for p in problems_of(job(sink(found, OUT))) if "an over in processing time cannot read" in p]
+        assert len(refused) == expected
         assert unique_keys(found) == ()
 
 
-def test_rows_of_a_window_that_may_be_taken_back_are_told_apart_by_their_key_and_its_time():
+def test_rows_of_a_window_that_may_be_retracted_are_distinguished_by_their_key_and_its_time():
     bounds = tuple(Field(name, Timestamp(3)) for name in ("window_start", "window_end", "window_time"))
     windowed = WindowRows(input=users, time=1, window=Tumble(10), fields=(*users.fields, *bounds))
     assert unique_keys(windowed) == (frozenset({0}),)
@@ -70,7 +69,7 @@ def test_rows_of_a_window_that_may_be_taken_back_are_told_apart_by_their_key_and
 def test_a_window_refuses_a_column_that_is_no_time_attribute():
     plain = project(orders, user="user", amount="amount", ts="ts")
     unmarked = replace(plain, fields=tuple(replace(f, time=orders.fields[0].time) for f in plain.fields))
-    (only,) = said(job(sink(project(tumbled(unmarked, ("user",), "amount"), a="user", b="total"), OUT)))
+    (only,) = problems_of(job(sink(project(tumbled(unmarked, ("user",), "amount"), a="user", b="total"), OUT)))
     assert only.startswith('column "ts" is not a time attribute here')
 
 
@@ -82,18 +81,18 @@ def test_upsert_kafka_needs_a_primary_key():
 def test_a_schema_in_each_record_is_for_reading():
     form = Format("debezium-json", {"schema-include": "true"})
     wrapped = replace(OUT, connector=replace(OUT.connector, value_format=form))
-    assert said(job(sink(by_user, wrapped))) == [
+    assert problems_of(job(sink(by_user, wrapped))) == [
         'table "out" cannot be written with a schema in each record'
         " | 'debezium-json.schema-include' is for reading | leave it out"
     ]
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     plain = table("plain", "user s", "total n")
     other = replace(plain, name="other")
-    with pytest.raises(PlanErrors) as told:
+    with pytest.raises(PlanErrors) as caught:
         check(job(sink(by_user, plain), sink(by_user, other)))
-    assert len(told.value.problems) == 2
+    assert len(caught.value.problems) == 2
 
 
 def test_a_state_without_a_bound_is_a_warning_with_its_place():
@@ -159,18 +158,18 @@ def test_explain_shows_a_shared_step_once():
 
 
 def test_explain_for_programs_holds_the_same_facts():
-    told = explain(job(sink(by_user, OUT))).to_json()
-    assert told["steps"][1]["state"] == [{"keeps": "the totals of each (user)", "bound": None}]
-    assert told["levels"][1]["exchanges"] == ["group_partial_1 to group_by_1 by (user)"]
+    shown = explain(job(sink(by_user, OUT))).to_json()
+    assert shown["steps"][1]["state"] == [{"keeps": "the totals of each (user)", "bound": None}]
+    assert shown["levels"][1]["exchanges"] == ["group_partial_1 to group_by_1 by (user)"]
 
 
 NOW = Call("NOW", (), BIGINT, "epoch_ms($now)")
 RAND = Call("RAND", (), BIGINT, "random()", deterministic=False)
 
 
-def test_a_processing_time_of_rows_that_are_taken_back_is_named():
+def test_a_processing_time_of_retracted_rows_is_named():
     cdc = table("cdc", "user s", fmt="debezium-json")
-    (only,) = said(
+    (only,) = problems_of(
         job(sink(project(scan(cdc), user="user", at=NOW), table("out", "user s", "at n", fmt="debezium-json")))
     )
     assert only == (
@@ -180,13 +179,13 @@ def test_a_processing_time_of_rows_that_are_taken_back_is_named():
 
 
 @pytest.mark.parametrize("value", [NOW, RAND])
-def test_a_value_that_changes_cannot_be_computed_of_rows_that_are_taken_back(value: Call):
-    (only,) = said(job(sink(project(by_user, a="user", b=value), OUT)))
+def test_a_value_that_changes_cannot_be_computed_of_retracted_rows(value: Call):
+    (only,) = problems_of(job(sink(project(by_user, a="user", b=value), OUT)))
     assert only == (
         f'"b", which is {value.name}(), would have another value when its row is retracted'
         " | GROUP BY user updates and deletes rows | compute it where rows enter, before that step"
     )
-    assert said(job(sink(total(project(orders, user="user", n=value), ("user",), "n"), OUT))) == []
+    assert problems_of(job(sink(total(project(orders, user="user", n=value), ("user",), "n"), OUT))) == []
 
 
 def test_explain_shows_what_a_sink_keeps():

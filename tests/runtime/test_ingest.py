@@ -1,4 +1,4 @@
-"""Level 0: records become rows, late rows and dead letters, and every shard hears the clock."""
+"""Level 0: records become rows, late rows and dead letters, and every shard receives the clock."""
 
 from __future__ import annotations
 
@@ -183,15 +183,15 @@ def test_what_leaves_for_a_partition_does_not_depend_on_which_others_share_its_t
         ]
         ingest = Ingest(topology, source, decoder(source.table, source.columns), Layout(2), Sql(), rows=3)
         envelopes = ingest.run([pa.concat_tables(blocks)], now=0)
-        return [said for e in envelopes if e.kind != Kind.METRICS for said in told(e)]
+        return [content for e in envelopes if e.kind != Kind.METRICS for content in contents(e)]
 
-    alone = by_channel(said for number in partitions for said in task([number]))
+    alone = by_channel(content for number in partitions for content in task([number]))
     assert set(alone) == {f"s0000/t/{number:05d}" for number in partitions}
     for order in (list(partitions), list(partitions)[::-1]):
         assert by_channel(task(order)) == alone
 
 
-def told(envelope: Envelope) -> Iterator[tuple[Any, ...]]:
+def contents(envelope: Envelope) -> Iterator[tuple[Any, ...]]:
     """What an envelope says, of a block its rows, and of a clock each partition; the channel first."""
     if envelope.kind == Kind.CLOCK:
         for clock in from_bytes(envelope.payload, envelope.watermark):
@@ -203,8 +203,8 @@ def told(envelope: Envelope) -> Iterator[tuple[Any, ...]]:
     yield envelope.channel, *envelope._replace(payload=b""), payload
 
 
-def by_channel(said: Iterable[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
-    return {channel: list(found) for channel, found in groupby(sorted(said, key=itemgetter(0)), itemgetter(0))}
+def by_channel(content: Iterable[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
+    return {channel: list(found) for channel, found in groupby(sorted(content, key=itemgetter(0)), itemgetter(0))}
 
 
 TIMES = """

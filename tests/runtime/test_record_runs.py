@@ -37,7 +37,7 @@ def c(*offsets: int) -> list[tuple[str, int, int]]:
     return [("u", 1, offset) for offset in offsets]
 
 
-def told(found: list[Run]) -> list[tuple[str, int, list[int]]]:
+def outline(found: list[Run]) -> list[tuple[str, int, list[int]]]:
     return [(run.topic, run.partition, run.records["offset"].to_pylist()) for run in found]
 
 
@@ -54,7 +54,7 @@ def told(found: list[Run]) -> list[tuple[str, int, list[int]]]:
     ],
 )
 def test_runs_are_of_one_partition_and_of_so_many_records(blocks, expected) -> None:
-    assert told(list(runs([block(*each) for each in blocks], rows=3))) == expected
+    assert outline(list(runs([block(*each) for each in blocks], rows=3))) == expected
 
 
 @pytest.mark.parametrize("cuts", [(1, 2), (3,), (1, 4), (2, 3, 5), (6,)])
@@ -63,13 +63,13 @@ def test_where_a_run_ends_does_not_depend_on_the_blocks(cuts) -> None:
     bounds = [0, *cuts, len(records)]
     blocks = [block(*records[first:last], size=4) for first, last in pairwise(bounds)]
     expected = [("t", 0, [1, 2, 3]), ("t", 0, [4, 5, 6]), ("t", 0, [7])]
-    assert told(list(runs(blocks, rows=5, largest=12))) == expected
-    assert told(list(runs(blocks, rows=5, largest=9))) == expected
+    assert outline(list(runs(blocks, rows=5, largest=12))) == expected
+    assert outline(list(runs(blocks, rows=5, largest=9))) == expected
 
 
 def test_a_record_that_is_larger_than_a_run_ends_one() -> None:
     blocks = [block(*a(1), size=1), block(*a(2), size=99), block(*a(3, 4), size=1)]
-    assert told(list(runs(blocks, rows=9, largest=10))) == [("t", 0, [1, 2]), ("t", 0, [3, 4])]
+    assert outline(list(runs(blocks, rows=9, largest=10))) == [("t", 0, [1, 2]), ("t", 0, [3, 4])]
 
 
 @pytest.mark.parametrize(("rows", "largest"), [(3, 99), (9, 3)])
@@ -82,7 +82,7 @@ def test_a_run_that_is_full_is_given_before_the_next_block_is_asked_for(rows: in
             yield block(*a(*offsets))
 
     found = gathered(runs(blocks(), rows=rows, largest=largest), rows=3)
-    assert told(next(found)) == [("t", 0, [1, 2, 3])]
+    assert outline(next(found)) == [("t", 0, [1, 2, 3])]
     assert asked == [(1, 2, 3)]
 
 

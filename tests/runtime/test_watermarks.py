@@ -126,7 +126,7 @@ def test_a_digest_depends_on_the_rows_and_not_on_how_often_or_in_what_order_they
     assert union([two, one, two]) == b"".join(sorted([one, two]))
 
 
-def test_a_batch_of_which_records_are_gone_is_told_apart_from_one_that_was_planned_anew() -> None:
+def test_a_batch_whose_records_are_gone_is_distinguished_from_one_that_was_replanned() -> None:
     before = digest(1, [digest_range(A, 0, 9, 10)])
     for compacted in (digest_range(A, 0, 9, 9), digest_range(A, 1, 9, 9), digest_range(A, 0, 8, 9)):
         assert digest(1, [compacted]) != before
@@ -134,7 +134,7 @@ def test_a_batch_of_which_records_are_gone_is_told_apart_from_one_that_was_plann
     assert digest(2, [digest_range(A, 0, 9, 10)])[:PLAN] != before[:PLAN]
 
 
-def test_what_a_level_passes_on_is_one_mark_whatever_it_heard() -> None:
+def test_what_a_level_passes_on_is_one_mark_whatever_it_received() -> None:
     one, two = digest_range(A, 0, 9, 10), digest_range(B, 5, 7, 3)
     assert len(brief([one, two])) == len(one)
     assert brief([two, one, one]) == brief([one, two])

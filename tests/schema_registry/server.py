@@ -72,10 +72,10 @@ class SmallRegistry:
         if number not in self.schemas:
             return 404, {"error_code": 40403, "message": "Schema not found"}
         text, kind = self.schemas[number]
-        told: dict[str, Any] = {"schema": text} if kind == "AVRO" else {"schema": text, "schemaType": kind}
+        reply: dict[str, Any] = {"schema": text} if kind == "AVRO" else {"schema": text, "schemaType": kind}
         if number in self.references:
-            told["references"] = self.references[number]
-        return 200, told
+            reply["references"] = self.references[number]
+        return 200, reply
 
     def _find(self, subject: str, body: dict[str, Any]) -> Answer:
         for number in self.subjects.get(subject, []):
@@ -98,8 +98,8 @@ def served(registry: SmallRegistry | None = None, tls: ssl.SSLContext | None = N
             self._answer("POST", json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
         def _answer(self, method: str, body: dict[str, Any]) -> None:
-            status, told = known.answer(method, self.path, body, self._login())
-            data = json.dumps(told).encode()
+            status, reply = known.answer(method, self.path, body, self._login())
+            data = json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
             self.send_header("Content-Length", str(len(data)))

@@ -46,7 +46,7 @@ def test_schemas_of_keys_and_values_are_registered(registry: SmallRegistry):
     }
 
 
-def test_what_is_wrong_is_told_of_all_tables(registry: SmallRegistry):
+def test_what_is_wrong_is_reported_for_all_tables(registry: SmallRegistry):
     registry.incompatible.add("changes-value")
     with pytest.raises(KafkaConfigError, match=r'(?s)table changes: .*not compatible with subject "changes-value"'):
         agree_on_schemas(program(registry.url))

@@ -62,9 +62,9 @@ def test_a_client_shows_its_certificate(pem: Path, monkeypatch: pytest.MonkeyPat
             SchemaRegistry(registry_settings(trusting)).schema(number)
 
 
-def test_a_file_that_is_no_certificate_is_told(pem: Path, tmp_path: Path):
+def test_a_file_that_is_no_certificate_is_reported(pem: Path, tmp_path: Path):
     wrong = tmp_path / "wrong.pem"
     wrong.write_text("nothing")
-    told = {"url": "https://localhost:1", "ssl.truststore.location": str(wrong)}
+    settings = {"url": "https://localhost:1", "ssl.truststore.location": str(wrong)}
     with pytest.raises(RegistryConfigError, match="certificates for the schema registry cannot be read"):
-        SchemaRegistry(registry_settings(told)).schema(1)
+        SchemaRegistry(registry_settings(settings)).schema(1)

@@ -100,7 +100,7 @@ def test_an_archive_that_is_not_there_is_named(tmp_path: Path, mirror: Path):
 
 
 @pytest.mark.e2e
-def test_a_machine_without_a_network_is_told_so_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_machine_without_a_network_gets_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(MIRROR, "http://127.0.0.1:1/")
     with pytest.raises(MachineError, match=r"^the Java archives cannot be fetched \(\w*ConnectException\); check the"):
         ensure(LISTING, tmp_path / "cache")

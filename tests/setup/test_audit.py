@@ -47,8 +47,8 @@ class Database:
         self.asked.append((package["ecosystem"], package["name"], version))
         advisories = self.advisories.get((package["name"], version), [])
         page = int(query.get("page_token", "0"))
-        told: dict[str, Any] = {"vulns": [{"id": a["id"]} for a in advisories[page : page + 1]]} if advisories else {}
-        return told | ({"next_page_token": str(page + 1)} if page + 1 < len(advisories) else {})
+        reply: dict[str, Any] = {"vulns": [{"id": a["id"]} for a in advisories[page : page + 1]]} if advisories else {}
+        return reply | ({"next_page_token": str(page + 1)} if page + 1 < len(advisories) else {})
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def database() -> Iterator[tuple[Database, str]]:
         def do_GET(self) -> None:
             self._say(known.answer(self.path, {}))
 
-        def _say(self, said: dict[str, Any] | None) -> None:
-            body = json.dumps(said).encode()
-            self.send_response(404 if said is None else 200)
+        def _say(self, reply: dict[str, Any] | None) -> None:
+            body = json.dumps(reply).encode()
+            self.send_response(404 if reply is None else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -96,19 +96,19 @@ def test_nothing_known_is_fine(database, capsys):
 
 
 @pytest.mark.usefixtures("shipped")
-def test_what_is_known_is_told_with_where_it_is_and_what_repairs_it(database, capsys):
+def test_what_is_known_is_reported_with_where_it_is_and_what_repairs_it(database, capsys):
     known, url = database
     known.advisories[LOG4J.name, LOG4J.version] = [LOG4SHELL, LOG4SHELL | {"id": "GHSA-second", "aliases": []}]
     assert audit.main(["--url", url]) == 1
-    said = capsys.readouterr().out
-    assert "log4j-core 2.14.1: CVE-2021-44228, GHSA-jfh8-c2jp-5v3q\n  Remote code injection in Log4j" in said
-    assert "repaired in 2.15.0\n" in said
-    assert "in some.jar, service/archives/kafka.toml" in said
-    assert "2 known vulnerabilities that are not accepted" in said
+    printed = capsys.readouterr().out
+    assert "log4j-core 2.14.1: CVE-2021-44228, GHSA-jfh8-c2jp-5v3q\n  Remote code injection in Log4j" in printed
+    assert "repaired in 2.15.0\n" in printed
+    assert "in some.jar, service/archives/kafka.toml" in printed
+    assert "2 known vulnerabilities that are not accepted" in printed
 
 
 @pytest.mark.usefixtures("shipped")
-def test_what_is_accepted_is_told_with_its_reason_and_what_needs_no_acceptance_too(database, capsys, monkeypatch):
+def test_what_is_accepted_is_reported_with_its_reason_and_what_needs_no_acceptance_too(database, capsys, monkeypatch):
     known, url = database
     known.advisories[LOG4J.name, LOG4J.version] = [LOG4SHELL]
     monkeypatch.setattr(audit, "accepted", lambda: {"CVE-2021-44228": "nobody logs what comes from outside"})
@@ -147,7 +147,7 @@ def test_a_package_of_the_lock_is_read_without_its_marker_and_hashes():
     assert list(locked(text)) == [Component("PyPI", "colorama", "0.4.6"), DUCKDB]
 
 
-def test_an_archive_tells_what_it_holds(tmp_path: Path):
+def test_an_archive_shows_what_it_holds(tmp_path: Path):
     jar = tmp_path / "whole-1.jar"
     with zipfile.ZipFile(jar, "w") as archive:
         archive.writestr("META-INF/maven/g/a/pom.properties", "#Made\ngroupId=g\nartifactId = a\nversion=1.2\n")
@@ -170,6 +170,6 @@ def test_an_archive_tells_what_it_holds(tmp_path: Path):
         ("hive-exec-2.3.10-core", "org.apache.hive:hive-exec", "2.3.10"),
     ],
 )
-def test_an_archive_that_tells_nothing_is_known_by_its_name(stem: str, name: str, version: str):
+def test_an_archive_without_a_description_is_known_by_its_name(stem: str, name: str, version: str):
     assert named(stem) == Component("Maven", name, version)
     assert named(f"x{stem}") is None

@@ -104,7 +104,7 @@ def test_nothing_is_left_when_the_owner_ends(end: signal.Signals):
         assert soon_gone(int(pid), Path(folder))
 
 
-def test_a_taken_port_is_told_before_anything_starts():
+def test_a_taken_port_is_reported_before_anything_starts():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -29,9 +29,9 @@ def test_each_script_of_the_image_is_part_of_its_recipe(name: str):
 
 def test_image_chart_and_service_are_of_one_version():
     chart = ROOT / "charts" / "tailrace"
-    told = yaml.safe_load((chart / "Chart.yaml").read_text())
+    metadata = yaml.safe_load((chart / "Chart.yaml").read_text())
     assert re.findall(r"^ARG VERSION=(.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE) == [__version__]
-    assert told["version"] == told["appVersion"] == __version__
+    assert metadata["version"] == metadata["appVersion"] == __version__
     assert set(re.findall(r"/tailrace:([\d.]+\d)", (chart / "README.md").read_text())) == {__version__}
 
 

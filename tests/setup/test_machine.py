@@ -1,4 +1,4 @@
-"""What a machine lacks, a JVM or a free port, is told in words that help."""
+"""What a machine lacks, a JVM or a free port, is reported in words that help."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fake_java(folder: Path, says: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("said", "version"),
+    ("printed", "version"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('java version "1.8.0_402"', 8),
@@ -46,8 +46,8 @@ def fake_java(folder: Path, says: str) -> Path:
         ("bash: java: a stub", None),
     ],
 )
-def test_the_feature_release_is_read_from_what_java_says(said: str, version: int | None):
-    assert java_version(said) == version
+def test_the_feature_release_is_read_from_what_java_says(printed: str, version: int | None):
+    assert java_version(printed) == version
 
 
 def test_java_home_is_asked_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -55,7 +55,7 @@ def test_java_home_is_asked_before_the_path(tmp_path: Path, monkeypatch: pytest.
     assert find_java() == str(tmp_path / "bin" / "java")
 
 
-def test_a_machine_without_java_is_told_to_install_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_on_a_machine_without_java_the_way_to_install_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match=r"^no Java found; install a Java 17 runtime"):
@@ -95,11 +95,11 @@ def test_no_two_processes_are_given_the_same_port(monkeypatch: pytest.MonkeyPatc
         "random.sample = lambda ports, _: list(ports[7_000:7_200])\n"
         "print(*free_ports(3))"
     )
-    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
-    assert not {int(port) for port in told.split()} & set(ours)
+    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    assert not {int(port) for port in printed.split()} & set(ours)
 
 
-def test_a_folder_in_which_no_port_can_be_reserved_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_in_which_no_port_can_be_reserved_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "gone"))
     machine._reservations.cache_clear()
     try:
@@ -110,13 +110,13 @@ def test_a_folder_in_which_no_port_can_be_reserved_is_told(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "expected"),
     [(errno.ENOSPC, "the disk that holds /data is full"), (errno.EROFS, "/data cannot be written (Read-only")],
 )
-def test_an_error_of_the_disk_becomes_one_line(number: int, told: str):
+def test_an_error_of_the_disk_becomes_one_line(number: int, expected: str):
     with pytest.raises(MachineError) as caught, writing_to(Path("/data")):
         raise OSError(number, "Read-only file system")
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(expected)
     assert "\n" not in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""A machine without Java is told so in one line, also where a pipeline is run."""
+"""On a machine without Java this is reported in one line, also where a pipeline is run."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_a_guard_removes_the_lock_last(tmp_path: Path, monkeypatch: pytest.Monke
     assert seen.read_text() == f"-rf {folder}/a {folder}/b\n", "and not all at once, where some could not be removed"
 
 
-def test_a_place_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path):
+def test_a_place_that_cannot_be_written_is_reported_in_a_sentence(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(MachineError, match="file cannot be written"), scratch(str(tmp_path / "file")):
         pass

@@ -39,10 +39,10 @@ int gettimeofday(struct timeval *restrict now, void *restrict zone) {
     return 0;
 }
 
-time_t time(time_t *told) {
+time_t time(time_t *seconds) {
     struct timespec read;
     clock_gettime(CLOCK_REALTIME, &read);
-    if (told) *told = read.tv_sec;
+    if (seconds) *seconds = read.tv_sec;
     return read.tv_sec;
 }
 

@@ -1,7 +1,7 @@
 """As much of Google Cloud Storage as Hadoop's client asks for, kept in memory.
 
 The client knows one address, https://storage.googleapis.com, but it can be given a proxy. The proxy here leads to this
-store instead, with a certificate that the test makes and the client is told to trust.
+store instead, with a certificate that the test makes and the client is made to trust.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.parser import BytesParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from service.host.machine import find_java
-from tests.spark.store_requests import RequestLog
+from tests.spark.store_requests import RequestLog, StoreHandler
 
 HOST = "storage.googleapis.com"
 PASSWORD = "changeit"
@@ -57,7 +57,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def told(value: Any, status: int = 200) -> Answer:
+def as_json(value: Any, status: int = 200) -> Answer:
     """JSON."""
     return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json; charset=UTF-8"})
 
@@ -65,7 +65,7 @@ def told(value: Any, status: int = 200) -> Answer:
 def refused(status: int) -> Answer:
     """An error as the client reads it."""
     reason = {404: "notFound", 412: "conditionNotMet"}.get(status, "invalid")
-    return told(
+    return as_json(
         {"error": {"code": status, "message": reason, "errors": [{"message": reason, "reason": reason}]}}, status
     )
 
@@ -85,7 +85,7 @@ class StateStore:
         if asked.path.startswith("/batch"):
             return self._batch(asked)
         if asked.path == "/token":
-            return told({"access_token": "token", "expires_in": 3600, "token_type": "Bearer"})
+            return as_json({"access_token": "token", "expires_in": 3600, "token_type": "Bearer"})
         found = re.fullmatch(r"(/upload)?/(?:download/)?storage/v1/b/([^/]+)(/o)?(?:/(.+))?", asked.path)
         if found is None:
             return refused(400)
@@ -98,7 +98,7 @@ class StateStore:
                 return (
                     self._list(asked, bucket)
                     if objects
-                    else told({"kind": "storage#bucket", "name": bucket, "id": bucket})
+                    else as_json({"kind": "storage#bucket", "name": bucket, "id": bucket})
                 )
             return self._object(asked, bucket, name)
 
@@ -131,7 +131,9 @@ class StateStore:
         if asked.method == "DELETE":
             del self.objects[key]
             return Answer(204)
-        return self._media(asked, data, generation) if asked.query.get("alt") == "media" else told(self._described(key))
+        return (
+            self._media(asked, data, generation) if asked.query.get("alt") == "media" else as_json(self._described(key))
+        )
 
     def _media(self, asked: Question, data: bytes, generation: int) -> Answer:
         span = asked.headers.get("range")
@@ -168,7 +170,7 @@ class StateStore:
             return refused(412)
         self._generation += 1
         self.objects[key] = (self._generation, data)
-        return told(self._described(key))
+        return as_json(self._described(key))
 
     def _described(self, key: str) -> dict[str, Any]:
         generation, data = self.objects[key]
@@ -189,7 +191,7 @@ class StateStore:
             if not cut or (query.get("includeTrailingDelimiter") == "true" and name in prefixes):
                 items.append(self._described(key))
         limit = int(query.get("maxResults", 1000))
-        return told({"kind": "storage#objects", "items": items[:limit], "prefixes": sorted(prefixes)})
+        return as_json({"kind": "storage#objects", "items": items[:limit], "prefixes": sorted(prefixes)})
 
     def _batch(self, asked: Question) -> Answer:
         lines = [b"--batch"]
@@ -217,7 +219,7 @@ def _name_sent(asked: Question) -> str:
 def _rewritten(written: Answer, size: int) -> Answer:
     """What is said of a copy that is done."""
     whole = {"kind": "storage#rewriteResponse", "done": True, "objectSize": str(size), "totalBytesRewritten": str(size)}
-    return told(whole | {"resource": json.loads(written.body)})
+    return as_json(whole | {"resource": json.loads(written.body)})
 
 
 def _headers(text: bytes) -> dict[str, str]:
@@ -244,7 +246,7 @@ class FakeGcs:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What Spark is told so that `gs` is this store."""
+        """Spark's settings with which `gs` is this store."""
         return {
             "spark.hadoop.fs.gs.project.id": "test",
             "spark.hadoop.fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
@@ -305,13 +307,11 @@ def _run(*command: object) -> None:
     subprocess.run([str(word) for word in command], check=True, capture_output=True)
 
 
-def _handler(store: StateStore) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+def _handler(store: StateStore) -> type[StoreHandler]:
+    class Handler(StoreHandler):
         def _serve(self) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
-            answer = store.answer(Question(self.command, self.path, headers, self._body()))
+            answer = store.answer(Question(self.command, self.path, headers, self.body()))
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
@@ -319,20 +319,7 @@ def _handler(store: StateStore) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-        def _body(self) -> bytes:
-            if self.headers.get("Transfer-Encoding") != "chunked":
-                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            whole = b""
-            while size := int(self.rfile.readline().partition(b";")[0], 16):
-                whole += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return whole
-
         do_GET = do_POST = do_PUT = do_DELETE = _serve
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing is said."""
 
     return Handler
 

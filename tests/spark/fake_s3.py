@@ -7,12 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from tests.spark.store_requests import RequestLog
+from tests.spark.store_requests import RequestLog, StoreHandler
 
 Objects = dict[str, bytes]
 
@@ -21,7 +21,7 @@ KEYS_A_PAGE = 1000
 
 @contextmanager
 def fake_s3(requests: RequestLog | None = None) -> Iterator[tuple[str, Objects]]:
-    """A server: its address, and what it holds by bucket/key; `requests` is told what it is asked."""
+    """A server: its address, and what it holds by bucket/key; `requests` receives what it is asked."""
     held: Objects = {}
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(held, RequestLog() if requests is None else requests))
     server.daemon_threads = True
@@ -34,7 +34,7 @@ def fake_s3(requests: RequestLog | None = None) -> Iterator[tuple[str, Objects]]
 
 
 def s3_settings(address: str) -> dict[str, str]:
-    """Return what Spark is told so that `s3a` is the server at `address`."""
+    """Return Spark's settings with which `s3a` is the server at `address`."""
     own = {
         "endpoint": address,
         "endpoint.region": "nowhere-1",
@@ -63,13 +63,11 @@ def _tag(data: bytes) -> str:
     return f'"{hashlib.md5(data).hexdigest()}"'
 
 
-def _handler(held: Objects, requests: RequestLog) -> type[BaseHTTPRequestHandler]:
+def _handler(held: Objects, requests: RequestLog) -> type[StoreHandler]:
     lock = threading.Lock()
     uploads: dict[str, dict[int, bytes]] = {}
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(StoreHandler):
         def _asked(self) -> tuple[str, dict[str, str]]:
             parts = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
@@ -80,19 +78,9 @@ def _handler(held: Objects, requests: RequestLog) -> type[BaseHTTPRequestHandler
             return key, query
 
         def _body(self) -> bytes:
-            body = self._sent()
+            body = self.body()
             signed = self.headers.get("x-amz-content-sha256", "").startswith("STREAMING-")
             return unchunked(body) if signed else body
-
-        def _sent(self) -> bytes:
-            if self.headers.get("Transfer-Encoding") != "chunked":
-                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            whole = b""
-            while size := int(self.rfile.readline().partition(b";")[0], 16):
-                whole += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return whole
 
         def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
             self.send_response(status)
@@ -211,8 +199,5 @@ def _handler(held: Objects, requests: RequestLog) -> type[BaseHTTPRequestHandler
             with lock:
                 uploads.pop(query.get("uploadId", ""), None) if "uploadId" in query else held.pop(key, None)
             self._answer(204)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing is said."""
 
     return Handler

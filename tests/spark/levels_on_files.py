@@ -91,8 +91,8 @@ class LevelsOnFiles:
         with kept:
             waiting += shard.advance([e for e in here if e.shard == number], take)
             place = kept.close()
-        told = ShardState(level, number, shard.save() if number == 0 else None, place)
-        return ShardState.from_json(told.to_json())
+        done = ShardState(level, number, shard.save() if number == 0 else None, place)
+        return ShardState.from_json(done.to_json())
 
 
 def computing_with(sql: Sql) -> AbstractContextManager[object]:

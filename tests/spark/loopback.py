@@ -1,4 +1,4 @@
-"""What crosses the loopback interface, heard by a raw socket: Linux only, and as root."""
+"""What crosses the loopback interface, captured by a raw socket: Linux only, and as root."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-CAN_HEAR = sys.platform == "linux" and os.geteuid() == 0
+CAN_CAPTURE = sys.platform == "linux" and os.geteuid() == 0
 
 _EVERY_PROTOCOL = 3
 _BUFFER = 64 << 20
 
 
-class Heard:
+class Capture:
     """How many bytes crossed, and which of the needles that are looked for were among them."""
 
     def __init__(self, needles: Collection[bytes]) -> None:
@@ -35,24 +35,24 @@ class Heard:
 
 
 @contextmanager
-def listening(ports: Collection[int], needles: Collection[bytes]) -> Iterator[Heard]:
-    """Hear every TCP connection to one of `ports`, in both directions."""
-    heard = Heard(needles)
+def capturing(ports: Collection[int], needles: Collection[bytes]) -> Iterator[Capture]:
+    """Capture every TCP connection to one of `ports`, in both directions."""
+    capture = Capture(needles)
     done = threading.Event()
     with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_EVERY_PROTOCOL)) as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
         raw.bind(("lo", _EVERY_PROTOCOL))
         raw.settimeout(0.2)
-        thread = threading.Thread(target=_hear, args=(raw, frozenset(ports), heard, done), daemon=True)
+        thread = threading.Thread(target=_receive, args=(raw, frozenset(ports), capture, done), daemon=True)
         thread.start()
         try:
-            yield heard
+            yield capture
         finally:
             done.set()
             thread.join()
 
 
-def _hear(raw: socket.socket, ports: frozenset[int], heard: Heard, done: threading.Event) -> None:
+def _receive(raw: socket.socket, ports: frozenset[int], capture: Capture, done: threading.Event) -> None:
     while not done.is_set():
         try:
             packet = raw.recv(1 << 16)
@@ -63,7 +63,7 @@ def _hear(raw: socket.socket, ports: frozenset[int], heard: Heard, done: threadi
             continue
         source, target = struct.unpack_from("!HH", segment)
         if ports & {source, target}:
-            heard.take((source, target), segment[(segment[12] >> 4) * 4 :])
+            capture.take((source, target), segment[(segment[12] >> 4) * 4 :])
 
 
 def _tcp(packet: bytes) -> bytes | None:

@@ -113,14 +113,7 @@ class ServiceProcess:
         """kill -9 of the driver, and wait until its JVM has noticed."""
         if self._process is None:
             return
-        family = descendants(self._process.pid)
-        self._process.kill()
-        self._process.wait()
-        deadline = time.monotonic() + 20
-        while any(alive(pid) for pid in family) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        for pid in family:
-            signal_to(pid, signal.SIGKILL)
+        kill_with_descendants(self._process)
 
     def processes(self) -> dict[str, list[int]]:
         """The processes of the running service by what they are."""
@@ -153,9 +146,9 @@ class ServiceProcess:
             asked = time.monotonic()
             if holds():
                 return
-            said = f"the service said:\n{self.log[-6000:]}"
-            assert not self.ended(), f"the service has ended, but {what} was to hold; {said}"
-            assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {said}"
+            printed = f"the service said:\n{self.log[-6000:]}"
+            assert not self.ended(), f"the service has ended, but {what} was to hold; {printed}"
+            assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {printed}"
             # A look into a topic takes time of the service and its broker: a third of the processor's at most.
             time.sleep(min(max(0.1, 2 * (time.monotonic() - asked)), 0.5))
 
@@ -217,6 +210,18 @@ def signal_to(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return
+
+
+def kill_with_descendants(process: subprocess.Popen[bytes]) -> None:
+    """kill -9 of a process; those below it get 20 s to notice, then they are killed as well."""
+    family = descendants(process.pid)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while any(alive(pid) for pid in family) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in family:
+        signal_to(pid, signal.SIGKILL)
 
 
 def listens(pid: int) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler
 from typing import NamedTuple
 
 JAVA = re.compile("hadoop|java|GHFS", re.IGNORECASE)
@@ -36,3 +37,23 @@ class RequestLog:
         """Return a copy."""
         with self._lock:
             return list(self._log)
+
+
+class StoreHandler(BaseHTTPRequestHandler):
+    """The side of HTTP that all stores of tests have in common."""
+
+    protocol_version = "HTTP/1.1"
+
+    def body(self) -> bytes:
+        """The body of the request, which may come in chunks."""
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        whole = b""
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            whole += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return whole
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""

@@ -54,7 +54,7 @@ def task(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Task:
     return Task(monkeypatch, tmp_path)
 
 
-def test_an_error_of_its_own_is_met_four_times_and_then_only_told(task: Task):
+def test_an_error_of_its_own_is_met_four_times_and_then_only_reported(task: Task):
     task.run([ValueError(f"number {n}") for n in range(16)])
     assert task.computed == 4
     assert isinstance(task.last, AttemptsExhausted)
@@ -71,10 +71,10 @@ def test_an_error_that_the_next_try_would_meet_again_is_met_once(task: Task, err
     task.run([error] * 16)
     assert task.computed == 1
     frames = 'Traceback (most recent call last):\n  File "a.py", line 1, in b\n'
-    said = summary(
+    message = summary(
         RuntimeError(f"PythonException: {frames}service.spark.query.attempts.AttemptsExhausted: {task.last}")
     )
-    assert said.startswith(f"{type(error).__module__}.{type(error).__name__}: {error}\n  raised at: File")
+    assert message.startswith(f"{type(error).__module__}.{type(error).__name__}: {error}\n  raised at: File")
 
 
 def test_what_goes_well_at_last_is_done(task: Task):

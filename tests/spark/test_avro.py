@@ -68,10 +68,10 @@ def test_a_schema_may_change_under_a_running_job_and_a_registry_may_go_away(
         running.terminate()
 
     (letter,) = messages(kafka.bootstrap, dead)
-    told = {name: value.decode() for name, value in letter.headers()}
+    details = {name: value.decode() for name, value in letter.headers()}
     assert letter.value() == wrong
-    assert told["tailrace-reason"] == "schema-mismatch"
-    assert told["tailrace-detail"].startswith(f"schema {registry.add(WRONG)}: ")
+    assert details["tailrace-reason"] == "schema-mismatch"
+    assert details["tailrace-detail"].startswith(f"schema {registry.add(WRONG)}: ")
 
 
 def spent(registry: SmallRegistry, kafka: Broker, topic: str) -> dict[str, int]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.brokers import Broker, MakeTopic
-from tests.spark.service_process import ROOT, ServiceProcess, alive, descendants, signal_to
+from tests.spark.service_process import ROOT, ServiceProcess, kill_with_descendants
 from tests.spark.topics import debezium, feed, read, upserted
 
 pytestmark = pytest.mark.timeout(900)  # each starts a JVM four times
@@ -152,13 +151,13 @@ class Upgrades:
     def start(self, *arguments: str) -> None:
         """Start it."""
         others = {k: v for k, v in os.environ.items() if not k.startswith("TAILRACE_") or k == "TAILRACE_ARCHIVES"}
-        with self._log.open("ab") as said:
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "service", "upgrade", *arguments],
                 cwd=ROOT,
                 env={**others, **self._settings},
-                stdout=said,
-                stderr=said,
+                stdout=log,
+                stderr=log,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -181,14 +180,7 @@ class Upgrades:
         """kill -9 of the command and of all that it has started."""
         if self._process is None or self._process.poll() is not None:
             return
-        family = descendants(self._process.pid)
-        self._process.kill()
-        self._process.wait()
-        deadline = time.monotonic() + 20
-        while any(alive(pid) for pid in family) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        for pid in family:
-            signal_to(pid, signal.SIGKILL)
+        kill_with_descendants(self._process)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ BASE = 1_700_000_000_000
 
 
 def row(second: int, **columns: Any) -> bytes:
-    """A good row, `second` seconds after the first, changed as told (None leaves a column out)."""
+    """A good row, `second` seconds after the first, with the given changes (None leaves a column out)."""
     whole = {"id": second, "Name": "1", "parts": 2, "ts": BASE + second * 1000, **columns}
     return json.dumps({k: v for k, v in whole.items() if v is not None}).encode()
 

@@ -1,4 +1,4 @@
-"""The driver notes the state of a batch when its tasks are done, and hears of every batch."""
+"""The driver notes the state of a batch when its tasks are done, and receives the counts of every batch."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Batch:
     """What Spark hands over: the reports, and the properties that were set for the tasks before they were asked for."""
 
     def __init__(self, *reports: TaskReport | Exception) -> None:
-        self.told: dict[str, str] = {}
+        self.properties: dict[str, str] = {}
         self._reports = reports
         self.sparkSession = SimpleNamespace(
-            sparkContext=SimpleNamespace(setLocalProperty=lambda key, value: self.told.__setitem__(key, value))
+            sparkContext=SimpleNamespace(setLocalProperty=lambda key, value: self.properties.__setitem__(key, value))
         )
 
     def collected(self) -> list[bytes]:
-        assert NOW in self.told, "the tasks run now"
+        assert NOW in self.properties, "the tasks run now"
         failed = [each for each in self._reports if isinstance(each, Exception)]
         if failed:
             raise failed[0]
@@ -60,8 +60,8 @@ class Batch:
         return self
 
 
-def batch_end(spec: JobSpec, hear: Callable[[Mapping[str, Any]], None] = lambda told: None) -> BatchEnd:
-    return BatchEnd(spec, hear, lambda batch, query: cast(Batch, batch).collected())
+def batch_end(spec: JobSpec, receive: Callable[[Mapping[str, Any]], None] = lambda counts: None) -> BatchEnd:
+    return BatchEnd(spec, receive, lambda batch, query: cast(Batch, batch).collected())
 
 
 @pytest.fixture
@@ -85,20 +85,20 @@ def report(shard: int, **more: Any) -> TaskReport:
     )
 
 
-def test_the_state_is_noted_and_the_driver_told(spec: JobSpec):
-    heard: list[Mapping[str, Any]] = []
-    Batch(report(0), report(1)).given_to(batch_end(spec, heard.append))
+def test_the_state_is_noted_and_the_driver_receives_the_counts(spec: JobSpec):
+    received: list[Mapping[str, Any]] = []
+    Batch(report(0), report(1)).given_to(batch_end(spec, received.append))
     version = Version.before(FolderFiles(spec.state.url), BATCH + 1)
     assert [place.file for place in version.levels[1].manifests] == ["tailrace/state/0", "tailrace/state/1"]
-    [told] = heard
-    assert (told["batch"], told["metrics"]["counts"], told["lines"]) == (BATCH, {"rows": 2}, ["line 0", "line 1"])
+    [noted] = received
+    assert (noted["batch"], noted["metrics"]["counts"], noted["lines"]) == (BATCH, {"rows": 2}, ["line 0", "line 1"])
 
 
-def test_the_tasks_are_told_when_and_how_the_batch_was_planned(spec: JobSpec):
-    told = Batch(report(0), report(1)).given_to(batch_end(spec)).told
-    assert told[NOW] == str(PLANNED)
-    assert told[PROJECTIONS] == "FALLBACK", "nothing is known of the size of the batch"
-    plan = BatchPlan.from_bytes(b64decode(told[PLAN]))
+def test_the_tasks_receive_when_and_how_the_batch_was_planned(spec: JobSpec):
+    properties = Batch(report(0), report(1)).given_to(batch_end(spec)).properties
+    assert properties[NOW] == str(PLANNED)
+    assert properties[PROJECTIONS] == "FALLBACK", "nothing is known of the size of the batch"
+    plan = BatchPlan.from_bytes(b64decode(properties[PLAN]))
     assert plan is not None
     assert (plan.number, plan.times["batchTimestampMs"], plan.shards) == (BATCH, PLANNED, 2)
 
@@ -119,7 +119,7 @@ def test_the_records_of_a_batch_are_known_from_its_offsets(before: list[str], en
     assert records_between(before, ends) == records
 
 
-def test_a_batch_is_not_noted_where_a_shard_has_told_nothing(spec: JobSpec):
+def test_a_batch_is_not_noted_where_a_shard_has_reported_nothing(spec: JobSpec):
     end = batch_end(spec)
     with pytest.raises(ValueError, match="level 1 has reports of 1 of its 2 shards"):
         Batch(report(0)).given_to(end)
@@ -130,14 +130,14 @@ def test_a_batch_is_not_noted_where_a_shard_has_told_nothing(spec: JobSpec):
 
 def test_a_driver_that_wakes_up_after_another_has_done_its_batch_leaves_the_state_alone(spec: JobSpec, tmp_path: Path):
     with fake_s3() as (address, _):
-        told = {
+        settings = {
             "fs.s3a.endpoint": address,
             "fs.s3a.endpoint.region": "nowhere-1",
             "fs.s3a.path.style.access": "true",
             "fs.s3a.access.key": "key",
             "fs.s3a.secret.key": "secret",
         }
-        store = CheckpointAddress("s3a://bucket/job", told, str(tmp_path / "copies"), 1 << 20)
+        store = CheckpointAddress("s3a://bucket/job", settings, str(tmp_path / "copies"), 1 << 20)
         files, local = store.open(), FolderFiles(spec.state.url)
         files.put(f"offsets/{BATCH}", [local.get(f"offsets/{BATCH}") or b""])
         end = batch_end(replace(spec, state=store))
@@ -159,13 +159,13 @@ def test_what_the_tasks_failed_of_is_kept_as_it_is_and_nothing_is_noted(spec: Jo
         Version.before(FolderFiles(spec.state.url), BATCH + 1)
 
 
-def test_a_driver_that_cannot_handle_what_it_is_told_does_not_fail_the_batch(
+def test_a_driver_that_cannot_handle_what_it_receives_does_not_fail_the_batch(
     spec: JobSpec, capsys: pytest.CaptureFixture[str]
 ):
-    def hear(told: Mapping[str, Any]) -> None:
+    def receive(counts: Mapping[str, Any]) -> None:
         raise BrokenPipeError("nobody reads")
 
-    end = batch_end(spec, hear)
+    end = batch_end(spec, receive)
     Batch(report(0), report(1)).given_to(end)
     assert end.failure is None
     assert "nobody reads" in capsys.readouterr().err
@@ -183,8 +183,8 @@ def test_an_attempt_is_known_as_the_first_once_and_never_in_a_batch_that_may_hav
 
 
 def test_a_report_is_one_row():
-    told = report(1, samples=({"late": True},))
-    written = told.to_batch()
+    one = report(1, samples=({"late": True},))
+    written = one.to_batch()
     assert written.num_rows == 1
-    assert TaskReport.from_row(written["report"][0].as_py()) == told
-    assert json.loads(told.metrics)["counts"] == {"rows": 1}
+    assert TaskReport.from_row(written["report"][0].as_py()) == one
+    assert json.loads(one.metrics)["counts"] == {"rows": 1}

@@ -50,10 +50,10 @@ def test_another_end_is_refused_and_nothing_is_lost(
     feed(kafka.bootstrap, source, [(0, {"k": "a", "n": 10})])
     for after in others:
         running.rewrite(pipeline(after))
-        said = len(running.log)
+        before_start = len(running.log)
         running.start()
         assert running.wait(600) == 2, "a configuration that is wrong"
-        assert "the end of reading table t cannot change while its checkpoint exists" in running.log[said:]
+        assert "the end of reading table t cannot change while its checkpoint exists" in running.log[before_start:]
         assert total() == 6
 
     running.rewrite(pipeline(before))

@@ -38,7 +38,7 @@ class Kept(Checkpoint):
         self.files[name] = value
 
 
-def test_one_of_a_former_format_is_taken_anew_by_the_same_query(tmp_path: Path) -> None:
+def test_one_of_a_former_format_is_taken_again_by_the_same_query(tmp_path: Path) -> None:
     kept = Kept({**SAVED, "format": 6})
     assert kept.agree(NOW) is None, "it is the same query"
     assert not kept.taken()
@@ -74,7 +74,7 @@ def test_a_batch_that_has_begun_is_done_by_as_many_tasks_as_it_began_with(
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"format": 5}, f"another version of the service.*has format 5, this version reads formats 6 and {FORMAT}"),
         (
@@ -84,10 +84,10 @@ def test_a_batch_that_has_begun_is_done_by_as_many_tasks_as_it_began_with(
     ],
 )
 def test_a_checkpoint_that_was_made_for_something_else_is_refused_and_says_what_differs(
-    change: dict[str, Any], said: str
+    change: dict[str, Any], message: str
 ) -> None:
     kept = Kept({**SAVED, **change})
-    with pytest.raises(StateMismatch, match=f"(?s){said}"):
+    with pytest.raises(StateMismatch, match=f"(?s){message}"):
         kept.agree(NOW)
 
 

@@ -29,7 +29,7 @@ HOUR, YEAR = 3_600, 365 * 86_400
 
 
 class Clock:
-    """The clock that a process of `within` sees: the machine's, and so many seconds."""
+    """The clock that a process of `within` sees: the machine's, ahead by some seconds."""
 
     def __init__(self, folder: Path) -> None:
         self._file, library = folder / "clock", folder / "clock.so"

@@ -1,4 +1,4 @@
-"""What Spark is told where tasks run in executors: on Kubernetes, elsewhere, and nothing of it on a local master."""
+"""The settings of Spark where tasks run in executors: on Kubernetes, elsewhere, and none of them on a local master."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def spark(**changes: str) -> Spark:
     return load(POD | changes).spark
 
 
-def told(settings: Spark) -> dict[str, str]:
+def configuration(settings: Spark) -> dict[str, str]:
     required = cluster_mode.required(
         settings, settings.conf, jars=JARS, python_path=["/startup", "/code"], java_options="-Dlog"
     )
     return cluster_mode.suggested(settings) | settings.conf | required
 
 
-def test_a_local_master_is_told_of_its_heap_and_to_listen_to_this_machine_only(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    settings = told(Spark(master="local[2,4]", driver_memory="2g", conf={"spark.driver.bindAddress": "0.0.0.0"}))
+def test_a_local_master_has_its_heap_and_listens_to_this_machine_only():
+    settings = configuration(
+        Spark(master="local[2,4]", driver_memory="2g", conf={"spark.driver.bindAddress": "0.0.0.0"})
+    )
     assert settings == {
         "spark.driver.memory": "2g",
         "spark.locality.wait": "0",
-        "spark.executorEnv.GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",
@@ -70,27 +70,27 @@ def test_a_local_master_is_told_of_its_heap_and_to_listen_to_this_machine_only(m
         ("k8s://https://host:443", False, True),
     ],
 )
-def test_masters_are_told_apart(master: str, local: bool, kubernetes: bool):
+def test_masters_are_distinguished(master: str, local: bool, kubernetes: bool):
     assert cluster_mode.is_local(master) is local
     assert cluster_mode.is_kubernetes(master) is kubernetes
 
 
 def test_executors_elsewhere_fetch_the_archives_from_the_driver():
-    settings = told(Spark(master="local-cluster[2,1,2048]"))
+    settings = configuration(Spark(master="local-cluster[2,1,2048]"))
     assert settings["spark.jars"] == "/opt/archives/spark/a.jar,/opt/archives/spark/b.jar"
     assert settings["spark.executorEnv.PYTHONPATH"] == "/startup:/code"
     assert not any("kubernetes" in name or name.endswith("extraClassPath") for name in settings)
 
 
 def test_executors_on_kubernetes_have_the_archives_in_their_image():
-    settings = told(spark())
+    settings = configuration(spark())
     for process in ("driver", "executor"):
         assert settings[f"spark.{process}.extraClassPath"] == "/opt/archives/spark/a.jar:/opt/archives/spark/b.jar"
     assert "spark.jars" not in settings
 
 
 def test_the_driver_says_which_pod_it_is_and_where():
-    settings = told(spark())
+    settings = configuration(spark())
     assert settings["spark.kubernetes.namespace"] == "streams"
     assert settings["spark.kubernetes.driver.pod.name"] == "tailrace-0"
     assert settings["spark.driver.host"] == "10.1.2.3"
@@ -100,19 +100,21 @@ def test_the_driver_says_which_pod_it_is_and_where():
 
 
 def test_an_address_of_ipv6_is_put_in_brackets():
-    assert told(spark(TAILRACE_SPARK__KUBERNETES__DRIVER_ADDRESS="fd00::7"))["spark.driver.host"] == "[fd00::7]"
+    assert (
+        configuration(spark(TAILRACE_SPARK__KUBERNETES__DRIVER_ADDRESS="fd00::7"))["spark.driver.host"] == "[fd00::7]"
+    )
 
 
 def test_the_executors_pods_are_made_from_the_template():
-    settings = told(spark())
+    settings = configuration(spark())
     assert settings["spark.kubernetes.executor.podTemplateFile"] == "/etc/tailrace/executor/pod.yaml"
     assert settings["spark.kubernetes.executor.podTemplateContainerName"] == "spark-kubernetes-executor"
-    bare = told(spark(TAILRACE_SPARK__KUBERNETES__POD_TEMPLATE=""))
+    bare = configuration(spark(TAILRACE_SPARK__KUBERNETES__POD_TEMPLATE=""))
     assert not any("podTemplate" in name for name in bare)
 
 
 def test_nothing_but_pods_is_asked_of_the_api_server():
-    settings = told(spark(TAILRACE_SPARK__CONF='{"spark.kubernetes.executor.disableConfigMap": "false"}'))
+    settings = configuration(spark(TAILRACE_SPARK__CONF='{"spark.kubernetes.executor.disableConfigMap": "false"}'))
     assert settings["spark.kubernetes.executor.disableConfigMap"] == "true"
     assert settings["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
     assert settings["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
@@ -122,7 +124,7 @@ def test_nothing_but_pods_is_asked_of_the_api_server():
 def test_who_shares_a_secret_encrypts_and_the_secret_is_in_no_setting(tmp_path: Path):
     file = tmp_path / "secret"
     file.write_text("do not tell")
-    settings = told(spark(TAILRACE_SPARK__SECRET_FILE=str(file)))
+    settings = configuration(spark(TAILRACE_SPARK__SECRET_FILE=str(file)))
     assert {name: settings.get(name) for name in SECURED} == {**SECURED, "spark.authenticate.secret.file": str(file)}
     assert "do not tell" not in str(settings)
 
@@ -131,21 +133,21 @@ def test_the_users_own_settings_do_not_weaken_what_is_said_over_the_network(tmp_
     file = tmp_path / "secret"
     file.write_text("do not tell")
     weaker = dict.fromkeys(SECURED, "false") | {"spark.authenticate.secret": "known"}
-    settings = told(spark(TAILRACE_SPARK__SECRET_FILE=str(file), TAILRACE_SPARK__CONF=json.dumps(weaker)))
+    settings = configuration(spark(TAILRACE_SPARK__SECRET_FILE=str(file), TAILRACE_SPARK__CONF=json.dumps(weaker)))
     changed = {name for name, value in SECURED.items() if value and settings[name] != value}
     assert changed == {"spark.io.encryption.enabled"}, "that one is theirs to weigh against speed"
 
 
-def test_elsewhere_spark_is_told_the_secret_itself(tmp_path: Path):
+def test_elsewhere_spark_is_given_the_secret_itself(tmp_path: Path):
     file = tmp_path / "secret"
     file.write_text("known to both\n")
-    settings = told(Spark(master="local-cluster[2,1,2048]", secret_file=str(file)))
+    settings = configuration(Spark(master="local-cluster[2,1,2048]", secret_file=str(file)))
     assert settings["spark.authenticate.secret"] == "known to both"
     assert settings["spark.network.crypto.enabled"] == "true"
 
 
 def test_executors_that_spark_starts_on_this_machine_are_given_a_secret_of_their_own():
-    first, second = (told(Spark(master="local-cluster[2,1,2048]")) for _ in range(2))
+    first, second = (configuration(Spark(master="local-cluster[2,1,2048]")) for _ in range(2))
     assert first["spark.authenticate"] == "true"
     assert len(first["spark.authenticate.secret"]) == 64
     assert first["spark.authenticate.secret"] != second["spark.authenticate.secret"]
@@ -159,7 +161,7 @@ def test_executors_that_others_start_must_know_a_secret(master: str):
 
 
 def test_sizes_of_executors_come_from_the_settings():
-    settings = told(
+    settings = configuration(
         spark(
             TAILRACE_SPARK__EXECUTOR__INSTANCES="3",
             TAILRACE_SPARK__EXECUTOR__CORES="4",
@@ -173,8 +175,12 @@ def test_sizes_of_executors_come_from_the_settings():
 
 def test_a_task_is_tried_more_often_than_workers_wait_for_it():
     """A local master says it for itself."""
-    assert int(told(spark())["spark.task.maxFailures"]) == int(Spark().master.partition(",")[2].rstrip("]")) > TRIES
-    assert told(spark(TAILRACE_SPARK__CONF='{"spark.task.maxFailures": "5"}'))["spark.task.maxFailures"] == "5"
+    assert (
+        int(configuration(spark())["spark.task.maxFailures"])
+        == int(Spark().master.partition(",")[2].rstrip("]"))
+        > TRIES
+    )
+    assert configuration(spark(TAILRACE_SPARK__CONF='{"spark.task.maxFailures": "5"}'))["spark.task.maxFailures"] == "5"
 
 
 def test_the_users_own_settings_change_what_is_suggested_and_add_to_what_is_required():
@@ -182,7 +188,7 @@ def test_the_users_own_settings_change_what_is_suggested_and_add_to_what_is_requ
         '{"spark.locality.wait": "1s", "spark.driver.port": "1234", "spark.executor.extraJavaOptions": "-Xss4m",'
         ' "spark.executor.extraClassPath": "/own.jar"}'
     )
-    settings = told(spark(TAILRACE_SPARK__CONF=conf))
+    settings = configuration(spark(TAILRACE_SPARK__CONF=conf))
     assert settings["spark.locality.wait"] == "1s"
     assert settings["spark.driver.port"] == "7078"
     assert settings["spark.executor.extraJavaOptions"] == "-Dlog -Xss4m"

@@ -51,7 +51,7 @@ def test_what_was_drawn_is_drawn_once_more_after_a_kill(
         return Counter((row["id"], row["name"], row["luck"]) for row in rows)
 
     def salted(run: str) -> Counter[tuple[int, int, int]]:
-        """The changes added up: what is taken back was written."""
+        """The changes added up: what is retracted was written."""
         rows: Counter[tuple[int, int, int]] = Counter()
         for _, value in read(kafka.bootstrap, sinks[run][0]):
             change = json.loads(value or b"")

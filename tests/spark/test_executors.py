@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from service.host.machine import free_ports
+from service.spark.driver.allocation import ENVIRONMENT, WORKERS
 from tests.brokers import Broker, MakeTopic
 from tests.spark.executor_folders import remove_unused_folders
-from tests.spark.loopback import CAN_HEAR, listening
+from tests.spark.loopback import CAN_CAPTURE, capturing
 from tests.spark.service_process import ServiceProcess, command_of, descendants, environment_of, signal_to
 from tests.spark.topics import feed, read, upserted
 
@@ -89,6 +90,11 @@ def executors(running: ServiceProcess) -> list[int]:
     return [pid for pid in descendants(driver) if BACKEND in command_of(pid).split("\0")]
 
 
+def variables_of(pid: int) -> dict[str, str]:
+    """The environment of a process."""
+    return dict(line.split("=", 1) for line in environment_of(pid).decode().split("\0") if "=" in line)
+
+
 def on_disk(folder: Path) -> set[bytes]:
     """Which needles are in the files in which blocks and shuffles are kept."""
     found: set[bytes] = set()
@@ -110,10 +116,9 @@ def joins(real: int, secret: str, seconds: float) -> bool:
         del arguments[url : url + 2]
     at = arguments.index(BACKEND)
     arguments[at:at] = [] if secret else ["-Dspark.authenticate=false", "-Dspark.network.crypto.enabled=false"]
-    known = dict(line.split("=", 1) for line in environment_of(real).decode().split("\0") if "=" in line)
     with subprocess.Popen(
         arguments,
-        env={**known, "_SPARK_AUTH_SECRET": secret},
+        env={**variables_of(real), "_SPARK_AUTH_SECRET": secret},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -128,12 +133,12 @@ def joins(real: int, secret: str, seconds: float) -> bool:
             started.kill()
 
 
-def telling(running: ServiceProcess) -> set[str]:
-    """The names of the executors whose memory the metrics tell."""
+def reporting(running: ServiceProcess) -> set[str]:
+    """The names of the executors whose memory the metrics report."""
     return set(re.findall(r'\ntailrace_memory_bytes\{executor="(\d+)",process="jvm"\}', running.ask("/metrics")[1]))
 
 
-@pytest.mark.skipif(not CAN_HEAR, reason="hearing what crosses the network takes Linux and root")
+@pytest.mark.skipif(not CAN_CAPTURE, reason="capturing what crosses the network takes Linux and root")
 @pytest.mark.parametrize("secret", [True, False], ids=["with a secret", "without one"])
 def test_what_driver_and_executors_say_is_for_nobody_else(
     secret: bool, kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
@@ -145,12 +150,12 @@ def test_what_driver_and_executors_say_is_for_nobody_else(
         (tmp_path / "secret").write_text(SECRET)
         own["SPARK__SECRET_FILE"] = str(tmp_path / "secret")
     running = service(totals.query, kafka.bootstrap, **own)
-    with listening(range(port, port + PORTS_TRIED), NEEDLES) as heard:
+    with capturing(range(port, port + PORTS_TRIED), NEEDLES) as capture:
         running.start()
         totals.feed(50)
         running.until("every row is counted", totals.right)
-    assert heard.size > 100_000
-    assert bool(heard.found) is not secret, heard.found
+    assert capture.size > 100_000
+    assert bool(capture.found) is not secret, capture.found
     assert bool(on_disk(tmp_path / "disk")) is not secret
     assert SECRET not in running.log
     theirs = descendants(running.processes()["driver"][0])
@@ -158,7 +163,7 @@ def test_what_driver_and_executors_say_is_for_nobody_else(
     if secret:
         (real, *_) = executors(running)
         began = time.monotonic()
-        assert joins(real, SECRET, 120), "what is tried here is no executor at all"
+        assert joins(real, SECRET, 120), "what is tried here is no executor"
         long = 2 * (time.monotonic() - began)
         assert not joins(real, "another", long)
         assert not joins(real, "", long)
@@ -177,16 +182,21 @@ def test_an_executor_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(
     running.until("every row is counted", totals.right)
     before = executors(running)
     assert len(before) == 2
-    running.until("both tell their memory", lambda: len(telling(running)) == 2)
-    told = telling(running)
+    for_workers = {**ENVIRONMENT, **WORKERS}
+    for processes, expected in ((running.processes()["worker"], for_workers), (before, ENVIRONMENT)):
+        assert processes
+        for variables in map(variables_of, processes):
+            assert {name: variables[name] for name in for_workers if name in variables} == expected
+    running.until("both report their memory", lambda: len(reporting(running)) == 2)
+    known = reporting(running)
     assert "tailrace_executors_expected 2.0" in running.ask("/metrics")[1]
     signal_to(before[0], signal.SIGKILL)
     totals.feed(20)
     running.until("every row is counted again", totals.right)
     running.until("there are two again", lambda: len(executors(running)) == 2)
     assert set(executors(running)) != set(before)
-    running.until("the new one tells its memory", lambda: len(telling(running) - told) == 1)
-    assert len(telling(running)) == 2, "the old one tells nothing more"
+    running.until("the new one reports its memory", lambda: len(reporting(running) - known) == 1)
+    assert len(reporting(running)) == 2, "the old one no longer reports"
     running.until("two are connected", lambda: "tailrace_executors 2.0" in running.ask("/metrics")[1])
     assert "gave up" not in running.log
     running.terminate()

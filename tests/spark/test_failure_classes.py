@@ -110,7 +110,7 @@ def test_what_only_other_settings_help_against_is_known(failure: SparkFailure, w
     assert is_misconfigured(failure) is wrong
 
 
-def test_the_note_tells_the_class_and_those_above_it_also_behind_another_error():
+def test_the_note_names_the_class_and_those_above_it_also_behind_another_error():
     assert task(KafkaConfigError("x")).raised(KafkaFailure)
     try:
         try:

@@ -93,7 +93,7 @@ class Worker:
         ingest = Ingest(job.topology, source, decoding, job.layout, self._sql, {}, job.spec.block_rows)
         waiting = list(ingest.run([_records(number)], number))
         tick = Tick({source.id: (channel_name(source.id, "t", 0),)}, ()).to_bytes()
-        told: list[ShardState] = []
+        states: list[ShardState] = []
         self._cache.begin(number)
         for level in range(1, self._program.levels + 1):
             here = [e for e in waiting if e.level == level]
@@ -103,8 +103,8 @@ class Worker:
             kept = KeptShard(job, level, 0, before, writer, self._cache)
             shard = Shard(job.topology, level, 0, job.layout, before.clocks)
             waiting = [e for e in waiting if e.level != level] + list(shard.advance(here, kept.take))
-            told.append(ShardState(level, 0, shard.save(), kept.close()))
-        Version.of(told, self._program.levels, 1).write(self._files, number)
+            states.append(ShardState(level, 0, shard.save(), kept.close()))
+        Version.of(states, self._program.levels, 1).write(self._files, number)
         if number % 20 == 0:
             sweep(self._files, number)
         egress = Egress(job, self._sql, TaskMetrics())
@@ -129,8 +129,8 @@ def _records(batch: int) -> pa.Table:
 
 def _held() -> int:
     """Bytes of memory of this process that are no file."""
-    told = Path("/proc/self/status").read_text()
-    return sum(int(size) << 10 for size in re.findall(r"(?:RssAnon|RssShmem):\s+(\d+)", told))
+    states = Path("/proc/self/status").read_text()
+    return sum(int(size) << 10 for size in re.findall(r"(?:RssAnon|RssShmem):\s+(\d+)", states))
 
 
 @pytest.mark.timeout(60 + BATCHES)

@@ -59,15 +59,15 @@ def test_there_is_one_of_each_format_that_is_read() -> None:
     assert there == set(READABLE), "a new format leaves checkpoints for the versions to come"
 
 
-def test_state_keeps_its_name_when_identities_are_told_otherwise(tmp_path: Path, sql: Sql) -> None:
+def test_state_keeps_its_name_when_identities_are_computed_otherwise(tmp_path: Path, sql: Sql) -> None:
     known = json.loads((FORMATS / "6" / "checkpoint" / "tailrace" / "fixed.json").read_text())
     service = kept("6", tmp_path, sql)
     before = {each["identity"] for each in known["meaning"]["operators"]}
     assert {each.kept_as for each in service.program.meaning.operators} == before == service.states()
     assert not before & {each.identity for each in service.program.meaning.operators}
     service.do(2)
-    told = remembered(service.program.meaning)
-    assert told["format"] == FORMAT
+    stored = remembered(service.program.meaning)
+    assert stored["format"] == FORMAT
     again = Service(service.folder, sql)
     again.batch = service.batch
     again.start(QUERY_BEFORE)

@@ -1,4 +1,4 @@
-"""A query that is held before a stop plans no batch any more, whatever is heard of the batches before."""
+"""A query that is held before a stop plans no further batch, whatever is reported of the batches before."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from service.spark.query.run_folder import RunFolder
-from service.spark.supervision import runner
+from service.spark.supervision import source_flow
 from service.spark.supervision.batch_pace import BatchPace
 from service.spark.supervision.batch_sizing import BatchSizing
 from service.spark.supervision.runner import JobRunner
 from service.spark.supervision.running_query import RunningQuery
+from service.spark.supervision.source_flow import SourceFlow
 
 
 class _Query:
@@ -28,23 +29,23 @@ def running(folder: Path, query: _Query) -> JobRunner:
     made: Any = object.__new__(JobRunner)
     pace: Any = BatchPace(0)
     pace._sizing = BatchSizing(10_000_000, 1.0)
+    session: Any = None
     spark: Any = query
     reports: Any = None
-    made._session, made._folder, made._pace = None, RunFolder(folder), pace
-    made._query = RunningQuery(made._session, spark, reports)
-    made._held = False
-    made._awaited = SimpleNamespace(waiting={})
-    made._checkpoint = SimpleNamespace(url=str(folder))
-    made._deployment = SimpleNamespace(
+    awaited: Any = SimpleNamespace(waiting={})
+    deployment: Any = SimpleNamespace(
         program=SimpleNamespace(sources=[SimpleNamespace(id=0)]), source_addresses={0: None}
     )
+    made._flow = SourceFlow(session, deployment, pace=pace, awaited=awaited, folder=RunFolder(folder))
+    made._query = RunningQuery(session, spark, reports)
+    made._checkpoint = SimpleNamespace(url=str(folder))
     job: JobRunner = made
     return job
 
 
 def test_the_report_of_a_batch_does_not_let_a_held_query_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int] = []
-    monkeypatch.setattr(runner, "limit_reads", lambda session, query, records: limits.extend(records.values()))
+    monkeypatch.setattr(source_flow, "limit_reads", lambda session, query, records: limits.extend(records.values()))
     job = running(tmp_path, _Query())
     job.keep_pace(1, 200_000, 0.5)
     assert limits == [800_000], "while it is not held, the next batch is fitted to the last one"

@@ -75,17 +75,17 @@ def test_a_worker_prints_the_notes_of_an_error_behind_its_own_words():
         with noted():
             raise KafkaUnreachable("no answer")
     except KafkaUnreachable as error:
-        said = io.BytesIO()
-        util.handle_worker_exception(error, said)
-    code, length = struct.unpack_from(">ii", said.getvalue())
+        printed = io.BytesIO()
+        util.handle_worker_exception(error, printed)
+    code, length = struct.unpack_from(">ii", printed.getvalue())
     assert code == serializers.SpecialLengths.PYTHON_EXCEPTION_THROWN
-    text = said.getvalue()[8 : 8 + length].decode()
+    text = printed.getvalue()[8 : 8 + length].decode()
     assert text.splitlines()[-1].startswith("  tailrace-failure ")
 
 
 def test_the_file_of_the_gateway_is_a_port_and_a_secret():
-    said = struct.pack(">ii", 4711, 6) + b"secret"
-    assert workers.gateway_address(said) == {"PYSPARK_GATEWAY_PORT": "4711", "PYSPARK_GATEWAY_SECRET": "secret"}
+    content = struct.pack(">ii", 4711, 6) + b"secret"
+    assert workers.gateway_address(content) == {"PYSPARK_GATEWAY_PORT": "4711", "PYSPARK_GATEWAY_SECRET": "secret"}
     launched = (spark_home() / "java_gateway.py").read_text()
     for name in (workers.CONNECTION_FILE, workers.GATEWAY_PORT, workers.GATEWAY_SECRET):
         assert name in launched, name
@@ -229,7 +229,7 @@ def test_a_worker_speaks_with_the_jvm_over_a_unix_socket(spark: SparkSession):
 
 
 @pytest.mark.e2e
-def test_a_running_query_tells_its_progress_and_takes_a_limit_for_its_sources(spark: SparkSession, start: Start):
+def test_a_running_query_reports_its_progress_and_takes_a_limit_for_its_sources(spark: SparkSession, start: Start):
     query = start()
     reports = Reports(query)
     until = time.monotonic() + 60
@@ -264,7 +264,7 @@ def test_a_failure_of_a_task_comes_with_its_note_and_as_a_chain_of_exceptions(st
 @pytest.mark.parametrize(
     ("task", "process"), [(exiting, Ended.WORKER), (killed, Ended.WORKER), (unreachable, None), (quoting, None)]
 )
-def test_a_worker_that_ends_is_told_apart_from_one_that_fails(
+def test_a_worker_that_ends_is_distinguished_from_one_that_fails(
     start: Start, task: Callable[[Iterator[Any]], Iterator[Any]], process: Ended | None
 ):
     query = start(task)
@@ -304,23 +304,23 @@ def test_spark_calls_the_driver_once_a_batch_and_takes_along_what_it_says_to_the
 ):
     open_callbacks(spark)
     open_callbacks(spark)
-    heard: list[tuple[int, list[bytes]]] = []
+    received: list[tuple[int, list[bytes]]] = []
 
     def end(rows: DataFrame, batch: int) -> None:
         rows.sparkSession.sparkContext.setLocalProperty(NOW, str(1_000 + batch))
-        heard.append((batch, jvm.collected(rows, "counts")))
+        received.append((batch, jvm.collected(rows, "counts")))
 
     rows = spark.readStream.format("rate").load().mapInArrow(properties, "report BINARY")
     query = rows.writeStream.foreachBatch(end).option("checkpointLocation", str(tmp_path)).start()
     until = time.monotonic() + 60
-    while len(heard) < 3:
+    while len(received) < 3:
         assert time.monotonic() < until, query.exception()
         time.sleep(0.1)
     query.stop()
-    for number, (batch, told) in enumerate(heard):
+    for number, (batch, collected) in enumerate(received):
         assert batch == number
-        assert told in ([], [b"%d" % (1_000 + batch), b"%d" % batch])
-    assert any(told for _, told in heard)
+        assert collected in ([], [b"%d" % (1_000 + batch), b"%d" % batch])
+    assert any(collected for _, collected in received)
     # Spark's own logs are files of ours: nobody else may write them, and no process was needed for that.
     for log in ("offsets", "commits"):
         assert (tmp_path / log / "0").stat().st_mode & 0o777 == 0o644

@@ -24,35 +24,35 @@ from service.spark.supervision.jobs import Jobs
 
 
 class _Observer:
-    """Writes down what it is told."""
+    """Writes down what is reported to it."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[Any, ...]] = []
+        self.events: list[tuple[Any, ...]] = []
 
     def gave_up(self, name: str, error: str, full: str, *, alone: bool) -> None:
-        self.said.append(("gave up", name, alone))
+        self.events.append(("gave up", name, alone))
 
     def failed(self, name: str, *_: Any) -> None:
-        self.said.append(("failed", name))
+        self.events.append(("failed", name))
 
     def replanned(self, name: str, batch: int, before: int, rows: int) -> None:
-        self.said.append(("replanned", batch, before, rows))
+        self.events.append(("replanned", batch, before, rows))
 
     def kept_plan(self, name: str, reason: str) -> None:
-        self.said.append(("kept", reason))
+        self.events.append(("kept", reason))
 
     def start_clock(self, name: str, ahead: float, doubt: str, hint: str) -> None:
         if doubt:
-            self.said.append(("clock", ahead, doubt))
+            self.events.append(("clock", ahead, doubt))
 
     def learned(self, name: str, topic: str, size: int) -> None:
-        self.said.append(("learned", topic, size))
+        self.events.append(("learned", topic, size))
 
     def waiting(self, name: str, *_: Any) -> None:
-        self.said.append(("waiting", name))
+        self.events.append(("waiting", name))
 
     def upgraded(self, name: str, kept: int, dropped: list[str], notes: tuple[str, ...]) -> None:
-        self.said.append(("upgraded", kept, dropped, notes))
+        self.events.append(("upgraded", kept, dropped, notes))
 
 
 class _Runner:
@@ -185,9 +185,9 @@ def test_a_changed_query_that_goes_on_says_what_it_drops():
     for job in made._watched:
         job.start_at = 0.0
     verdicts = (Verdict("group_by_1", Fate.KEPT), Verdict("top_n_1", Fate.GONE, "its state is dropped"))
-    runners[1].upgrade = Upgrade(verdicts, ("table best is written no more",), ())
+    runners[1].upgrade = Upgrade(verdicts, ("table best is no longer written",), ())
     made.look()
-    assert observer.said == [("upgraded", 1, ["top_n_1"], ("table best is written no more",))]
+    assert observer.events == [("upgraded", 1, ["top_n_1"], ("table best is no longer written",))]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_the_exit_code_says_at_the_end_what_became_of_the_jobs(errors: list[Exce
     runners[1].error, runners[1].ended = errors[1], True
     runners[0].ended = True
     assert made.look() == code
-    given_up = [said for said in observer.said if said[0] == "gave up"]
+    given_up = [event for event in observer.events if event[0] == "gave up"]
     assert given_up == [("gave up", f"j{i}", i == 1) for i, error in enumerate(errors) if error is not None]
 
 
@@ -214,14 +214,14 @@ def test_a_kafka_that_cannot_be_reached_is_no_failure():
     made, runners, observer = jobs(1)
     runners[0].error = KafkaUnreachable("no broker answers")
     assert [made.look() for _ in range(5)] == [None] * 5
-    assert set(observer.said) == {("waiting", "j0")}
+    assert set(observer.events) == {("waiting", "j0")}
 
 
 def test_a_clock_that_jumped_is_waited_out_and_said():
     made, runners, observer = jobs(1)
     runners[0].error = ClockJumped("the clock of this machine went ahead by 365 days")
     assert [made.look() for _ in range(3)] == [None] * 3
-    assert observer.said == [("failed", "j0")], "the next try is a minute away"
+    assert observer.events == [("failed", "j0")], "the next try is a minute away"
 
 
 def test_what_fails_while_the_clock_is_wrong_is_the_clocks_and_no_failure():
@@ -229,7 +229,7 @@ def test_what_fails_while_the_clock_is_wrong_is_the_clocks_and_no_failure():
     runners[0].error = TransactionLost("tailrace.markers refused the records", "the broker refuses the time")
     runners[0].jumped = ClockJumped("the clock of this machine went ahead by 365 days")
     assert [made.look() for _ in range(3)] == [None] * 3
-    assert observer.said == [("failed", "j0")], "the next try is a minute away"
+    assert observer.events == [("failed", "j0")], "the next try is a minute away"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_batch_that_does_not_fit_is_cut_as_long_as_it_can_be_and_then_fails_as
     runners[0].error = RuntimeError("java.lang.OutOfMemoryError: Java heap space")
     while made.look() is None:
         pass
-    assert observer.said == [
+    assert observer.events == [
         ("replanned", 7, 4, 2),
         ("failed", "j0"),
         ("replanned", 7, 2, 1),
@@ -276,9 +276,9 @@ def test_a_refusal_that_is_learned_of_is_no_failure_and_one_that_is_no_news_is()
         runner.error = RuntimeError("\n".join(["failed", *refused(size).__notes__]))
         assert made.look() is None
         made._watched[0].start_at = None
-    assert observer.said == [("learned", "0/t", 500), ("failed", "j0"), ("learned", "0/t", 400), ("failed", "j0")]
+    assert observer.events == [("learned", "0/t", 500), ("failed", "j0"), ("learned", "0/t", 400), ("failed", "j0")]
     assert made.look() == FAILED
-    assert observer.said[-1] == ("gave up", "j0", True)
+    assert observer.events[-1] == ("gave up", "j0", True)
 
 
 @pytest.mark.parametrize("killed", [True, False])
@@ -286,7 +286,7 @@ def test_a_batch_that_others_were_killed_in_is_cut_before_it_is_begun(killed: bo
     made, runners, observer = jobs(1)
     made._watched[0].start_at, runners[0].killed = 0.0, killed
     assert made.look() is None
-    assert observer.said == [("replanned", 7, 4, 2)] * killed
+    assert observer.events == [("replanned", 7, 4, 2)] * killed
 
 
 def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch: pytest.MonkeyPatch):
@@ -298,12 +298,12 @@ def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch
     assert runner.stopped
 
 
-def test_a_clock_in_doubt_is_told_and_the_query_starts_all_the_same():
+def test_a_clock_in_doubt_is_reported_and_the_query_starts_all_the_same():
     made, [runner], observer = jobs(1)
     made._watched[0].start_at = 0.0
     runner.clock = StartClock(86_400.0, "ahead", "set it right")
     assert made.look() is None
-    assert observer.said == [("clock", 86_400.0, "ahead")]
+    assert observer.events == [("clock", 86_400.0, "ahead")]
     assert made._watched[0].start_at is None
 
 

@@ -19,7 +19,7 @@ BASE = 1_700_000_000_000
 ORDERS, PAYMENTS, PRICES = 3_000, 2_000, 400
 USERS, PRODUCTS = 60, 7
 HOT = 4
-"""One row of so many is of the user u0."""
+"""One row in this many is of the user u0."""
 
 SOURCE = """CREATE TABLE {name} ({columns}, ts BIGINT, et AS TO_TIMESTAMP_LTZ(ts, 3),
   WATERMARK FOR et AS et - INTERVAL '1' SECOND{key}) WITH ('connector' = 'kafka', 'topic' = '{topic}',
@@ -109,7 +109,7 @@ AT_ANY_TIME: dict[str, Answer] = {
         "SELECT id FROM payments WHERE `user` NOT IN (SELECT `user` FROM changed WHERE amount > 990)",
         None,
     ),
-    "told": (
+    "large_payments": (
         "id BIGINT, is_large BOOLEAN, payments BIGINT",
         "SELECT id, amount > 900 OR EXISTS (SELECT * FROM payments AS p WHERE p.`user` = o.`user` AND p.amount > 990),"
         " (SELECT COUNT(*) FROM payments AS p WHERE p.`user` = o.`user`) FROM orders AS o",

@@ -30,8 +30,8 @@ def test_our_archives_come_first_then_those_of_the_settings_then_what_is_needed_
 def test_java_reads_the_arguments_as_they_were(tmp_path):
     given = [r"-Dmy.place=C:\new dir", '-Dmy.word="yes"', "-Dmy.name=two words", "-XshowSettings:properties"]
     (tmp_path / "arguments").write_text("\n".join(quoted([*given, "-version"])))
-    told = subprocess.run(["java", f"@{tmp_path}/arguments"], capture_output=True, text=True, check=True).stderr
-    ours = dict(line.strip().split(" = ", 1) for line in told.splitlines() if line.strip().startswith("my."))
+    printed = subprocess.run(["java", f"@{tmp_path}/arguments"], capture_output=True, text=True, check=True).stderr
+    ours = dict(line.strip().split(" = ", 1) for line in printed.splitlines() if line.strip().startswith("my."))
     assert ours == {"my.place": r"C:\new dir", "my.word": '"yes"', "my.name": "two words"}
 
 
@@ -92,9 +92,9 @@ def test_nobody_else_may_read_the_arguments_of_the_jvm_and_they_go_with_it(tmp_p
     try:
         assert jvm.process.wait(30) == 0
         assert "hush" not in str(jvm.process.args)
-        (mode, _), (of_folder, folder), *said = [line.split(" ", 1) for line in seen.read_text().splitlines()]
+        (mode, _), (of_folder, folder), *others = [line.split(" ", 1) for line in seen.read_text().splitlines()]
         assert (mode, of_folder) == ("600", "700")
-        assert ['"-Dmy.password=hush"'] in said
+        assert ['"-Dmy.password=hush"'] in others
     finally:
         jvm.close()
     assert not Path(folder).exists()

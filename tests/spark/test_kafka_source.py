@@ -160,7 +160,7 @@ def test_a_record_whose_timestamp_no_timestamp_can_hold_is_a_dead_letter_where_i
 
 
 @pytest.mark.e2e
-def test_our_classes_are_compiled_once_and_a_mistake_in_them_is_told(tmp_path: Path) -> None:
+def test_our_classes_are_compiled_once_and_a_mistake_in_them_is_reported(tmp_path: Path) -> None:
     archives, spark = ensure(load("spark")), spark_home() / "jars"
     made = own_classes(archives, spark)
     before = made.stat().st_mtime_ns
@@ -173,7 +173,7 @@ def test_our_classes_are_compiled_once_and_a_mistake_in_them_is_told(tmp_path: P
 
 
 def transaction(kafka: Broker, topic: str, number: Iterator[int], rows: int, *, commit: bool) -> None:
-    """Write so many records to each partition, in a transaction that is committed or aborted."""
+    """Write that many records to each partition, in a transaction that is committed or aborted."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"{topic}-{next(number)}"})
     producer.init_transactions(30)
     producer.begin_transaction()

@@ -52,7 +52,7 @@ def test_a_hot_key_with_more_pairs_than_fit_anywhere(
     highest = 0
     while not running.ended():
         highest = max([highest, *map(peak, running.processes()["worker"])])
-        time.sleep(0.5)  # a worker tells its peak as long as it lives
+        time.sleep(0.5)  # the peak of a worker can be read as long as it lives
     assert running.wait() == 0, running.log[-3000:]
     assert failures(running) == []
     assert list(upserted(read(kafka.bootstrap, sink)).values()) == [{"k": 1, "pairs": 6, "most": 2}]
@@ -110,7 +110,7 @@ def failures(running: ServiceProcess) -> list[object]:
 def peak(pid: int) -> int:
     """The most memory that a process has held at a time, in MiB; 0 of one that is gone."""
     try:
-        told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     except OSError:
         return 0
-    return int(told[1]) >> 10 if told else 0
+    return int(found[1]) >> 10 if found else 0

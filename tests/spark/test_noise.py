@@ -1,4 +1,4 @@
-"""Of what the JVM and its helpers say everything is told but what nobody needs."""
+"""Everything that the JVM and its helpers print is logged, except for what nobody needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from service.spark.driver.log_filter import is_noise
 @pytest.mark.parametrize(
     "line", ["WARNING: Using incubator modules: jdk.incubator.vector", "Setting default log level to x"]
 )
-def test_how_the_jvm_was_started_is_not_told(line: str) -> None:
+def test_how_the_jvm_was_started_is_not_logged(line: str) -> None:
     assert is_noise(line)
 
 
@@ -31,7 +31,7 @@ def test_how_the_jvm_was_started_is_not_told(line: str) -> None:
         "2026-01-02T03:04:05.678 ERROR Utils: Uncaught exception in thread x",
     ],
 )
-def test_anything_else_is_told(line: str) -> None:
+def test_anything_else_is_logged(line: str) -> None:
     assert not is_noise(line)
 
 

@@ -60,19 +60,19 @@ def test_a_row_that_the_schema_cannot_hold_is_a_dead_letter_and_the_others_are_w
     letters = messages(kafka.bootstrap, dead)
     (number,) = registry.subjects[f"{target}-value"]
     status = "which is no symbol of the enum Status"
-    told = {
+    reasons = {
         (row["who"], row["status"], row["_weight"]): dict(letter.headers())["tailrace-detail"].decode()
         for letter in letters
         for row in [json.loads(letter.value())]
     }
-    assert told == {
+    assert reasons == {
         ("bob", "GONE", 1): f'schema {number}: column "status" is "GONE", {status}',
         ("dora", None, 1): f'schema {number}: column "status" is NULL, but Status in its schema has no null',
         ("eve", "OPEN", 1): f'schema {number}: column "n" is 2147483648, which does not fit in the 32 bits of an int',
         ("ann", "ZAP", 1): f'schema {number}: column "status" is "ZAP", {status}',
         ("bob", "GONE", -1): f'schema {number}: column "status" is "GONE", {status}',
     }
-    assert len(letters) == len(told)
+    assert len(letters) == len(reasons)
     assert {dict(letter.headers())["tailrace-reason"] for letter in letters} == {b"not-encodable"}
     assert {dict(letter.headers())["tailrace-operator"] for letter in letters} == {b"sink latest"}
 

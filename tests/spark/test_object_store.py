@@ -52,8 +52,8 @@ def test_the_users_own_client_of_a_store_goes_before_ours():
 
 def test_what_is_about_to_be_sent_waits_in_the_temporary_folder_of_each_jvm():
     for checkpoint in ("s3a://bucket", "gs://bucket"):
-        told = configured(Spark(), [Path("/a.jar")], checkpoint)["spark.hadoop.hadoop.tmp.dir"]
-        assert told == "${java.io.tmpdir}/hadoop"
+        folder = configured(Spark(), [Path("/a.jar")], checkpoint)["spark.hadoop.hadoop.tmp.dir"]
+        assert folder == "${java.io.tmpdir}/hadoop"
 
 
 def test_a_body_that_is_signed_in_pieces_is_put_together():

@@ -53,10 +53,10 @@ Written = dict[tuple[int, str, int], Any]
 
 
 class Try(NamedTuple):
-    """A try of a batch: its tasks, those left to be done, and what those that are done have told."""
+    """A try of a batch: its tasks, those left to be done, and what those that are done have reported."""
 
     tasks: Iterator[ShardState]
-    told: list[Envelope]
+    envelopes: list[Envelope]
 
 
 class RestartedRunner(LocalRunner):
@@ -80,8 +80,8 @@ class RestartedRunner(LocalRunner):
             self._start()
         killed: list[Try] = []
         while True:
-            told = self.entering(records, tick, now, self._layout)
-            this = Try(self._state.tasks(self._number, told, self._layout), told)
+            envelopes = self.entering(records, tick, now, self._layout)
+            this = Try(self._state.tasks(self._number, envelopes, self._layout), envelopes)
             if not self._is_killed(len(killed)):
                 break
             self._kill(this)
@@ -89,11 +89,11 @@ class RestartedRunner(LocalRunner):
             # The batch has begun, so it is done with as many tasks: some may have committed their rows.
             self._state.cache = ShardCache()
         self._note(list(this.tasks))
-        self._let_end(killed, written(this.told))
+        self._let_end(killed, written(this.envelopes))
         if self._stateful:
             sweep(self._state.files, self._number)
         self._number += 1
-        return gathered(this.told)
+        return gathered(this.envelopes)
 
     def _start(self) -> None:
         """Begin as a new process, with another number of tasks and nothing in memory."""
@@ -102,7 +102,7 @@ class RestartedRunner(LocalRunner):
         self._state.cache = ShardCache()
 
     def _is_killed(self, before: int) -> bool:
-        """Whether this try is, of a batch of which so many were."""
+        """Whether this try is killed, of a batch of which `before` were."""
         killed = before < MOST_KILLED and (not self._was_killed or self._draw.random() < KILLED)
         self._was_killed = self._was_killed or killed
         return killed
@@ -111,30 +111,30 @@ class RestartedRunner(LocalRunner):
         """End a try after some of its tasks, after all of them, or after the version."""
         count = self._stateful * self._layout.shards
         done = self._draw.randint(0, count + 1)
-        told = list(islice(this.tasks, done))
+        states = list(islice(this.tasks, done))
         if done > count:
-            self._note(told)
+            self._note(states)
 
-    def _note(self, told: Sequence[ShardState]) -> None:
-        """Write the version, as the driver does when all tasks have told."""
+    def _note(self, states: Sequence[ShardState]) -> None:
+        """Write the version, as the driver does when all tasks have reported."""
         if self._stateful:
-            Version.of(told, self._stateful, self._layout.shards).write(self._state.files, self._number)
+            Version.of(states, self._stateful, self._layout.shards).write(self._state.files, self._number)
 
     def _let_end(self, killed: Sequence[Try], right: Written) -> None:
-        """Have the tasks of killed tries go on, of which nobody hears: they compute the same, and write their files."""
+        """Have the tasks of killed tries go on: nobody waits for them, but they compute the same, and write files."""
         kept, self._state.cache = self._state.cache, ShardCache()
         for this in killed:
             list(this.tasks)
-            assert written(this.told) == right
+            assert written(this.envelopes) == right
         self._state.cache = kept
 
 
-def written(told: Sequence[Envelope]) -> Written:
+def written(envelopes: Sequence[Envelope]) -> Written:
     """Return what of a batch goes to the topics, as text (NaN equals NaN), and into the digests of its markers."""
     rows = (Kind.OUTPUT, Kind.LATE, Kind.DEAD_ROWS, Kind.DEAD_RECORDS)
     return {
         (e.shard, e.channel, e.sequence): e.payload if e.kind == Kind.OFFSETS else repr(table_of(e).to_pylist())
-        for e in told
+        for e in envelopes
         if e.level == EGRESS and e.kind in (*rows, Kind.OFFSETS)
     }
 

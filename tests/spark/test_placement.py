@@ -109,7 +109,7 @@ def test_executors_fetch_no_state_but_that_of_one_that_is_gone(
         for _ in range(ROUNDS):
             running.round()
         tasks = 2 * 2 * ROUNDS
-        # A task may begin in the moment in which only one of the cores is told to be free.
+        # A task may begin in the moment in which only one of the cores is reported to be free.
         assert moved(requests, begin) <= tasks / 8, "if they ran anywhere, half of them would have moved"
         assert running.read_bytes() > 0
         (one, _) = executors(running.service)

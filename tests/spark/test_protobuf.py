@@ -59,9 +59,9 @@ def test_a_message_may_change_under_a_running_job(
 
     letters = messages(kafka.bootstrap, dead)
     assert [letter.value() for letter in letters] == [bad, cut]
-    told = [dict(letter.headers()) for letter in letters]
-    assert [each["tailrace-reason"] for each in told] == [b"schema-mismatch", b"bad-protobuf"]
-    assert told[0]["tailrace-detail"].startswith(b"schema %d: " % wrong)
+    details = [dict(letter.headers()) for letter in letters]
+    assert [each["tailrace-reason"] for each in details] == [b"schema-mismatch", b"bad-protobuf"]
+    assert details[0]["tailrace-detail"].startswith(b"schema %d: " % wrong)
 
 
 def framed(number: int, path: bytes, data: bytes) -> bytes:

@@ -115,7 +115,7 @@ def test_a_file_is_given_back_when_nothing_refers_to_its_values(tmp_path: Path) 
     assert noted(path) == (5, 0)
 
 
-def test_a_file_that_has_grown_is_mapped_anew(tmp_path: Path) -> None:
+def test_a_file_that_has_grown_is_mapped_again(tmp_path: Path) -> None:
     path, files = value_file(tmp_path, b"abcd"), ValueFiles()
     files.values(path, 1, 4)
     with open(path, "ab") as file:
@@ -127,25 +127,25 @@ def test_a_file_that_has_grown_is_mapped_anew(tmp_path: Path) -> None:
 
 def test_a_worker_computes_while_it_has_a_block_and_neither_waits_nor_hands_rows_on(tmp_path: Path) -> None:
     path, files = value_file(tmp_path, b"abcd"), ValueFiles()
-    said: list[tuple[str, int]] = []
+    steps: list[tuple[str, int]] = []
 
     def blocks() -> Iterator[pa.Buffer]:
         for number in (1, 2):
-            said.append((f"asked for {number}", noted(path)[1]))
+            steps.append((f"asked for {number}", noted(path)[1]))
             yield files.values(path, number, 4)
 
     def task() -> Iterator[int]:
         for number, block in enumerate(files.computing(blocks())):
-            said.append(("has a block", noted(path)[1]))
+            steps.append(("has a block", noted(path)[1]))
             yield number
-            said.append(("goes on", noted(path)[1]))
+            steps.append(("goes on", noted(path)[1]))
             if number == 0:
                 held.append(block)
 
     held: list[pa.Buffer] = []
     for number in files.handing_on(task()):
-        said.append((f"hands on {number}", noted(path)[1]))
-    assert said == [
+        steps.append((f"hands on {number}", noted(path)[1]))
+    assert steps == [
         *(("asked for 1", 0), ("has a block", 1), ("hands on 0", 0), ("goes on", 1)),
         # It holds the first one, and asks for another.
         *(("asked for 2", 0), ("has a block", 2), ("hands on 1", 0), ("goes on", 2)),

@@ -58,16 +58,16 @@ class Job:
         return [e for e in self.running.events() if e["event"] == event]
 
 
-def test_a_batch_is_planned_anew_skipped_and_cut_by_the_service(
+def test_a_batch_is_replanned_skipped_and_cut_by_the_service(
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
 ) -> None:
     source, sink = make_topic("source", partitions=2), make_topic("totals")
     feed(kafka.bootstrap, source, [(i % 2, {"name": f"n{i % 3}", "n": i}) for i in range(ROWS)])
     job = Job(service(PIPELINE.format(source=source, sink=sink), kafka.bootstrap), kafka.bootstrap)
     job.kill_in_batch(0)
-    code, said = job.does("show")
-    assert code == 0, said
-    assert f"table t: topic {source}, partition 1, from offset 0 to before 500" in said
+    code, printed = job.does("show")
+    assert code == 0, printed
+    assert f"table t: topic {source}, partition 1, from offset 0 to before 500" in printed
     assert job.does("replan") == (
         0,
         f"totals: batch 0, of {ROWS:,} records of a table, is planned again by the next run, with 500 at most\n",
@@ -75,12 +75,12 @@ def test_a_batch_is_planned_anew_skipped_and_cut_by_the_service(
     assert job.does("replan")[0] == 1, "nothing is planned now"
 
     job.kill_in_batch(0)
-    said = job.does("show")[1]
-    assert "partition 1, from offset 0 to before 250" in said
-    code, said = job.does("skip", "--why", "a test")
-    assert (code, said.splitlines()[0]) == (0, "totals: 500 records are skipped"), said
+    printed = job.does("show")[1]
+    assert "partition 1, from offset 0 to before 250" in printed
+    code, printed = job.does("skip", "--why", "a test")
+    assert (code, printed.splitlines()[0]) == (0, "totals: 500 records are skipped"), printed
 
-    # Three processes have begun the next batch and told nothing of how they ended.
+    # Three processes have begun the next batch and reported nothing of how they ended.
     job.kill_in_batch(1)
     _write(job.checkpoint / "tailrace" / "tries.json", {"batch": 1, "processes": 3})
     job.running.start()
@@ -102,8 +102,8 @@ def test_a_checkpoint_that_a_driver_works_on_is_left_alone(
     job.running.start()
     job.running.until("it has started", lambda: bool(job.events("started")))
     for words in (("show",), ("replan",), ("skip", "--why", "a test")):
-        code, said = job.does(*words)
-        assert (code, "another driver works on the checkpoint" in said) == (1, True), said
+        code, printed = job.does(*words)
+        assert (code, "another driver works on the checkpoint" in printed) == (1, True), printed
     job.running.terminate()
     assert job.running.wait(60) == 0
 

@@ -133,7 +133,7 @@ TWO_SINKS = """
 """
 
 
-def test_a_configuration_that_turns_out_to_be_wrong_at_the_start_of_a_query_is_told_apart_from_a_failure(
+def test_a_configuration_that_turns_out_to_be_wrong_at_the_start_of_a_query_is_distinguished_from_a_failure(
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
 ) -> None:
     source, a, b = (make_topic(name, partitions=1) for name in ("source", "a", "b"))

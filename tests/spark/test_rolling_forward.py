@@ -38,7 +38,7 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
         return max((int(each.name) for each in logged.iterdir() if each.name.isdigit()), default=-1)
 
     def go_on(batches: int) -> None:
-        """Feed a part, and wait for so many batches."""
+        """Feed a part, and wait for that many batches."""
         last = done()
         feed(broker.bootstrap, "orders", islice(rows, PART))
         job.until("batches are done", lambda: done() >= last + batches)
@@ -48,8 +48,8 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
     job.until("the first batches are done", lambda: (checkpoint / "commits" / "2").exists())
     # Saved while the job works on it.
     save = ["-m", "service", "checkpoint", "save", str(checkpoint), str(older)]
-    told = subprocess.run([sys.executable, *save], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    copied = int(told.split()[2])
+    printed = subprocess.run([sys.executable, *save], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    copied = int(printed.split()[2])
     # It is stopped in the midst of work: what is planned is done, and nothing else is planned.
     feed(broker.bootstrap, "orders", islice(rows, PART))
     job.terminate()
@@ -69,9 +69,9 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
     feed(broker.bootstrap, "orders", rows)
     job.start()
     assert job.wait(300) == 0
-    (said,) = [e for e in job.events() if e["event"] == "the checkpoint is an older copy and rolls forward"]
-    assert said["first"] == copied + 1
-    assert said["last"] in (newest, newest + 1)
+    (event,) = [e for e in job.events() if e["event"] == "the checkpoint is an older copy and rolls forward"]
+    assert event["first"] == copied + 1
+    assert event["last"] in (newest, newest + 1)
     assert answers(broker.bootstrap, *TOPICS[1:]) == expected(COUNT)
 
     # What is kept is what is written: the totals by user.

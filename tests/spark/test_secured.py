@@ -149,7 +149,7 @@ def test_a_pipeline_runs_over_tls_with_two_logins_and_no_secret_is_anywhere(
 
 @pytest.mark.parametrize("arguments", [["check"], ["explain"], ["explain", "--json"]], ids=" ".join)
 @pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
-def test_what_is_told_of_a_pipeline_that_does_not_run_has_no_secret(
+def test_what_is_reported_of_a_pipeline_that_does_not_run_has_no_secret(
     arguments: list[str], right: bool, tmp_path: Path
 ) -> None:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -182,7 +182,7 @@ REFUSED = {
 """What is wrong, what is said of it, and what to do."""
 
 
-def test_who_may_not_come_in_is_told_so_before_anything_is_written(
+def test_a_login_that_is_refused_is_reported_before_anything_is_written(
     secured: SecuredKafka,
     service: Callable[..., ServiceProcess],
     tmp_path: Path,

@@ -26,7 +26,7 @@ def test_a_shard_is_taken_up_where_it_was_left() -> None:
     assert cache.take(HERE, StoredAt("here", 0, 10)) is None, "whose batch fails is not taken up again"
 
 
-def test_a_shard_that_was_elsewhere_meanwhile_is_opened_anew() -> None:
+def test_a_shard_that_was_elsewhere_meanwhile_is_reopened() -> None:
     cache = ShardCache()
     cache.begin(1)
     cache.keep(HERE, left_with("here"))

@@ -1,6 +1,6 @@
 """What a batch asks of an object store: each request is for something, and there is a bound for each.
 
-Requests are paid for one by one, and each takes some ten milliseconds. Those of a batch are told apart by the numbers
+Requests are paid for one by one, and each takes some ten milliseconds. Those of a batch are recognized by the numbers
 of batches in the names of files.
 """
 
@@ -88,14 +88,14 @@ A_FILE = 3
 
 
 class Store(NamedTuple):
-    """A store that is not real: where the checkpoint is, what Spark is told, and what was asked so far. `kinds` are the
-    requests of a batch that heard only the clock, by kind; `told_apart` says whether it is known what each is for."""
+    """A store that is not real: where the checkpoint is, Spark's settings, and the requests so far. `kinds` are the
+    requests of a batch that received only the clock, by kind; `by_batch` says whether it is known what each is for."""
 
     checkpoint: str
     conf: Mapping[str, str]
     requests: RequestLog
     kinds: Mapping[str, int]
-    told_apart: bool
+    by_batch: bool
 
 
 OF_S3 = {"PUT": 3, "LIST": 2, "DELETE": 2, "HEAD": 8 + TASKS, "GET": 1 + TASKS}
@@ -107,13 +107,13 @@ OF_GCS = {"PUT": 3, "LIST": 6, "DELETE": 2, "HEAD": 30, "GET": 1 + TASKS}
 def s3(folder: Path) -> Iterator[Store]:
     requests = RequestLog()
     with fake_s3(requests) as (address, _):
-        yield Store("s3a://bucket/folder", s3_settings(address), requests, OF_S3, told_apart=True)
+        yield Store("s3a://bucket/folder", s3_settings(address), requests, OF_S3, by_batch=True)
 
 
 @contextmanager
 def gcs(folder: Path) -> Iterator[Store]:
     with fake_gcs(folder) as running:
-        yield Store("gs://bucket/folder", running.settings, running.store.requests, OF_GCS, told_apart=False)
+        yield Store("gs://bucket/folder", running.settings, running.store.requests, OF_GCS, by_batch=False)
 
 
 class Batches:
@@ -151,7 +151,7 @@ def by_kind(asked: Mapping[Purpose, int]) -> Counter[str]:
     "store",
     [s3, pytest.param(gcs, marks=pytest.mark.skipif(shutil.which("openssl") is None, reason="it makes a certificate"))],
 )
-def test_each_request_of_a_batch_is_for_something_and_a_batch_that_heard_only_the_clock_writes_no_state(
+def test_each_request_of_a_batch_is_for_something_and_a_batch_that_received_only_the_clock_writes_no_state(
     store: Callable[[Path], AbstractContextManager[Store]],
     kafka: Broker,
     make_topic: MakeTopic,
@@ -167,12 +167,12 @@ def test_each_request_of_a_batch_is_for_something_and_a_batch_that_heard_only_th
           WITH ('connector' = 'upsert-kafka', 'topic' = '{totals}', 'key.format' = 'json', 'value.format' = 'json');
         INSERT INTO totals SELECT name, SUM(amount) FROM orders GROUP BY name;
     """
-    with store(tmp_path) as told:
-        conf = {**told.conf, "spark.sql.streaming.minBatchesToRetain": str(RETAINED)}
+    with store(tmp_path) as real:
+        conf = {**real.conf, "spark.sql.streaming.minBatchesToRetain": str(RETAINED)}
         running = service(
             query,
             kafka.bootstrap,
-            CHECKPOINT=told.checkpoint,
+            CHECKPOINT=real.checkpoint,
             SPARK__CONF=json.dumps(conf),
             SPARK__PARTITIONS=str(TASKS),
             BATCH__TICK="200ms",
@@ -180,7 +180,7 @@ def test_each_request_of_a_batch_is_for_something_and_a_batch_that_heard_only_th
         )
 
         def done() -> int:
-            return max(Batches(told.requests.all()).of, default=0) - 1
+            return max(Batches(real.requests.all()).of, default=0) - 1
 
         running.start()
         running.until("it has begun", lambda: done() >= FIRST)
@@ -192,7 +192,7 @@ def test_each_request_of_a_batch_is_for_something_and_a_batch_that_heard_only_th
         running.until("the checkpoint was swept", lambda: done() >= max(EVERY + 2, quiet + 4))
         markers = committed(running) - transactions
         last = done()
-        found = Batches(told.requests.all())
+        found = Batches(real.requests.all())
         running.terminate()
         assert running.wait(90) == 0
     assert markers <= last - quiet + 1, "one transaction a batch, whatever the number of tasks: the marker of the first"
@@ -208,20 +208,20 @@ def test_each_request_of_a_batch_is_for_something_and_a_batch_that_heard_only_th
     for number in steady:
         asked = found.of[number]
         assert asked["tailrace", "PUT", f"{OF_STATE} of this batch"] <= (TASKS if number in busy else 0)
-        if told.told_apart:
+        if real.by_batch:
             assert asked <= (OF_ROWS if number in busy else OF_THE_CLOCK), f"batch {number}: {asked}"
     idle = sorted(steady - busy)
     kinds = sum((by_kind(found.of[number]) for number in idle), Counter[str]())
     for kind, count in kinds.items():
         # What is done beside the batches may have been begun before the first of them.
-        assert count <= (len(idle) + 1) * told.kinds.get(kind, 0), kinds
+        assert count <= (len(idle) + 1) * real.kinds.get(kind, 0), kinds
     assert swept
     beside = Counter[Purpose]()
     for number in set(range(FIRST, last)) - steady:
         beside += found.of[number] - OF_ROWS
     files = sum(count for (by, kind, _), count in beside.items() if (by, kind) == ("tailrace", "DELETE"))
     assert 0 < files <= EVERY + len(busy) * TASKS, "each file goes once"
-    if told.told_apart:
+    if real.by_batch:
         assert beside.total() <= len(swept) * (SWEEP + CHORES) + A_FILE * files, beside
 
 

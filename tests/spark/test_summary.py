@@ -1,4 +1,4 @@
-"""What a person is told of a failure: what was thrown and why, without the frames of Spark."""
+"""The summary of a failure for a person: what was thrown and why, without the frames of Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ JVM = "An error occurred while calling o218.start.\n: "
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("message", "expected"),
     [
         (f"{JVM}java.io.IOException: no such bucket\n{FRAMES}", "java.io.IOException: no such bucket"),
         (
@@ -30,5 +30,5 @@ JVM = "An error occurred while calling o218.start.\n: "
     ],
     ids=["thrown", "caused", "unknown", "one line", "executors", "nothing"],
 )
-def test_a_failure_is_told_without_its_frames(said: str, told: str):
-    assert summary(RuntimeError(said)) == told
+def test_a_failure_is_summarized_without_its_frames(message: str, expected: str):
+    assert summary(RuntimeError(message)) == expected

@@ -295,7 +295,7 @@ class TestEnds:
             files.put(f"commits/{number}", [b"v1\n{}"])
 
     def test_they_are_those_of_the_last_batch_that_is_done(self, files: FolderFiles) -> None:
-        told: list[tuple[str, object]] = []
+        events: list[tuple[str, object]] = []
         locked = [False]
         released: list[bool] = []
         ends = FollowedEnds(
@@ -304,7 +304,7 @@ class TestEnds:
             {},
             stopped=lambda: locked[0],
             release=lambda: released.append(True),
-            tell=lambda event, **more: told.append((event, *more.values())),
+            report=lambda event, **more: events.append((event, *more.values())),
             look_every=0.0,
         )
         assert ends.now() == {7: '{"t": {"0": 5, "1": 0}}'}
@@ -319,5 +319,5 @@ class TestEnds:
         assert not ends.final({7: {"t": {"0": 5}}})
         assert ends.final({7: {"t": {"0": 9}}})
         assert ends.complete
-        assert ("backfill", 1) in told
-        assert [event for event, *_ in told].count("backfilled") == 2
+        assert ("backfill", 1) in events
+        assert [event for event, *_ in events].count("backfilled") == 2

@@ -70,9 +70,9 @@ class Kafka:
     """The writers, by the query that they are of, in the order of their commits."""
 
     def client(
-        self, settings: WriterSettings, partition: int, batch: int, told: bytes | None, earlier: bytes | None
+        self, settings: WriterSettings, partition: int, batch: int, source_ranges: bytes | None, earlier: bytes | None
     ) -> Client:
-        return Client(self, f"{partition}/{batch}", told, earlier, settings.query)
+        return Client(self, f"{partition}/{batch}", source_ranges, earlier, settings.query)
 
 
 @dataclass
@@ -97,12 +97,12 @@ class Client:
         self.kafka.log.append(f"send {records.num_rows}")
         self.kafka.values += records["value"].to_pylist()
 
-    def commit(self, told: bytes, plan: bytes) -> WriteReport:
+    def commit(self, source_ranges: bytes, plan: bytes) -> WriteReport:
         if self.kafka.expired:
             raise TransactionExpired("too late")
         if self.kafka.refusing == self.query:
             raise MessageTooLarge("topic out refused the records", refused={"out": Refused(500)})
-        self.kafka.log.append(f"commit {told.hex()}")
+        self.kafka.log.append(f"commit {source_ranges.hex()}")
         self.kafka.written_by.append(self.query)
         self.kafka.plans.append(plan)
         return WriteReport(outcome="replayed" if self.kafka.committed else "committed")
@@ -143,7 +143,7 @@ def changes(spec: JobSpec, tables: Sequence[pa.Table]) -> Iterator[Envelope]:
         yield envelope(Kind.OUTPUT, output.id, number, pack(table))
 
 
-def told(ranges: bytes = b"r" * 8) -> list[Envelope]:
+def source_ranges(ranges: bytes = b"r" * 8) -> list[Envelope]:
     """What comes behind the changes of a task."""
     return [
         envelope(Kind.OFFSETS, 1, 100, ranges),
@@ -194,7 +194,9 @@ def test_rows_that_cannot_be_encoded_are_dead_letters_of_the_same_transaction(sp
     changed = replace(spec, dead_letter_topic="dead", side_writer=0, samples=9, encoders={output: Choosy(within, 2, 4)})
     for attempt in (0, 1):
         kafka.log, kafka.values = [], []
-        report = write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *told()], AT._replace(attempt=attempt))
+        report = write_output(
+            WorkerJob(changed), [*changes(spec, [UPDATES]), *source_ranges()], AT._replace(attempt=attempt)
+        )
         assert kafka.log[-1] == f"commit {digest(NOW, [b'r' * 8]).hex()}"
         assert sorted(value or b"" for value in kafka.values) == [
             b'{"before":null,"after":{"id":1,"n":10},"op":"c"}',
@@ -224,7 +226,7 @@ def test_dead_letters_are_committed_after_what_they_are_not_in(spec: JobSpec, ka
         writer_of={output: 1},
         encoders={output: Choosy(within, 2, 4)},
     )
-    write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *told()], AT)
+    write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *source_ranges()], AT)
     assert kafka.written_by == ["counts", "elsewhere"]
 
 
@@ -235,12 +237,12 @@ def test_a_refusal_says_which_writer_has_sent_the_records(spec: JobSpec, kafka: 
     changed = replace(spec, writers=(*spec.writers, elsewhere), writer_of=dict.fromkeys(spec.encoders, number))
     kafka.refusing = query
     with pytest.raises(MessageTooLarge) as raised:
-        write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *told()], AT)
+        write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *source_ranges()], AT)
     assert raised.value.for_driver == {f"{number}/out": (500, 0)}
 
 
 def test_one_transaction_is_committed_of_all_that_a_task_writes(spec: JobSpec, kafka: Kafka):
-    report = write_output(WorkerJob(spec), [*changes(spec, [UPDATES]), *told()], AT)
+    report = write_output(WorkerJob(spec), [*changes(spec, [UPDATES]), *source_ranges()], AT)
     assert kafka.log == ["begin 1/7", "send 4", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
     assert report is not None
     assert report.state == (b"state",)
@@ -253,7 +255,7 @@ def test_one_transaction_is_committed_of_all_that_a_task_writes(spec: JobSpec, k
 
 def test_what_an_earlier_attempt_has_committed_is_computed_and_not_written(spec: JobSpec, kafka: Kafka):
     kafka.committed = True
-    report = write_output(WorkerJob(spec), [*changes(spec, [UPDATES]), *told()], AT._replace(attempt=1))
+    report = write_output(WorkerJob(spec), [*changes(spec, [UPDATES]), *source_ranges()], AT._replace(attempt=1))
     assert kafka.log == ["begin 1/7", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
     assert report is not None
     assert report.state == (b"state",)
@@ -291,14 +293,14 @@ def test_where_tasks_go_by_kafka_partition_one_without_records_has_no_place_for_
 
 
 def test_a_task_with_nothing_to_write_opens_no_transaction(spec: JobSpec, kafka: Kafka):
-    report = write_output(WorkerJob(spec), told(), AT)
+    report = write_output(WorkerJob(spec), source_ranges(), AT)
     assert report is not None
     assert report.state == (b"state",)
     assert kafka.log == []
 
 
 def test_the_first_task_of_a_batch_leaves_a_marker_in_any_case(spec: JobSpec, kafka: Kafka):
-    write_output(WorkerJob(spec), told(), AT._replace(task=0))
+    write_output(WorkerJob(spec), source_ranges(), AT._replace(task=0))
     assert kafka.log == ["begin 0/7", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
 
 
@@ -308,13 +310,13 @@ def test_the_first_task_of_a_batch_leaves_a_marker_in_any_case(spec: JobSpec, ka
 def test_where_another_attempt_may_have_had_rows_the_marker_is_written_without_any(
     spec: JobSpec, kafka: Kafka, changed: dict[str, Any]
 ):
-    write_output(WorkerJob(replace(spec, **changed)), told(), AT)
+    write_output(WorkerJob(replace(spec, **changed)), source_ranges(), AT)
     assert kafka.log == ["begin 1/7", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
 
 
 def test_a_batch_done_again_for_an_older_copy_is_written_by_those_who_wrote_it(spec: JobSpec, kafka: Kafka):
     for redone in ({0: "aa"}, {1: "aa"}):
-        write_output(WorkerJob(replace(spec, replayed=AT.number, redone=redone)), told(), AT)
+        write_output(WorkerJob(replace(spec, replayed=AT.number, redone=redone)), source_ranges(), AT)
     assert kafka.log == ["begin 1/7", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
 
 
@@ -322,9 +324,9 @@ def test_the_second_attempt_of_a_task_writes_its_marker_without_any_row(spec: Jo
     job = WorkerJob(spec)
     kafka.unreachable = True
     with pytest.raises(KafkaUnreachable):
-        write_output(job, [*changes(spec, [UPDATES]), *told()], AT)
+        write_output(job, [*changes(spec, [UPDATES]), *source_ranges()], AT)
     kafka.unreachable, kafka.log = False, []
-    write_output(job, told(b"o" * 8), AT._replace(attempt=1))
+    write_output(job, source_ranges(b"o" * 8), AT._replace(attempt=1))
     assert kafka.log == ["begin 1/7", f"commit {digest(NOW, [b'o' * 8]).hex()}"]
 
 
@@ -359,7 +361,7 @@ def test_another_attempt_sends_nothing_until_its_batch_is_computed(
     monkeypatch.setattr("service.spark.query.task_output.HELD", 1)
 
     def computing() -> Iterator[Envelope]:
-        for each in [*changes(spec, [UPDATES, UPDATES]), *told()]:
+        for each in [*changes(spec, [UPDATES, UPDATES]), *source_ranges()]:
             yield each
             assert kafka.log in ([], ["look 1/7"])
 
@@ -367,7 +369,7 @@ def test_another_attempt_sends_nothing_until_its_batch_is_computed(
     assert kafka.log[:2] == ["look 1/7", "begin 1/7"]
     written = list(kafka.values)
     kafka.log, kafka.values = [], []
-    write_output(WorkerJob(replace(spec, run="r2")), [*changes(spec, [UPDATES, UPDATES]), *told()], AT)
+    write_output(WorkerJob(replace(spec, run="r2")), [*changes(spec, [UPDATES, UPDATES]), *source_ranges()], AT)
     assert "look 1/7" not in kafka.log, "the first attempt"
     assert written == kafka.values
 

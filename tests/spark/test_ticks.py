@@ -98,14 +98,14 @@ def test_while_rows_come_there_is_no_tick_and_then_one_an_interval(reader: _Read
 
 def test_batches_that_may_have_no_rows_do_not_put_a_tick_off_for_ever(reader: _Reader):
     assert reader.ticks(0)
-    told = []
+    ticked = []
     for _ in range(40):
         reader.batch(5)
-        told.append(reader.ticks(0))
-    assert [number for number, each in enumerate(told, 1) if each] == [20, 40]
+        ticked.append(reader.ticks(0))
+    assert [number for number, each in enumerate(ticked, 1) if each] == [20, 40]
 
 
-def test_where_rows_of_a_source_tell_only_some_shards_the_time_ticks_go_on(
+def test_where_rows_of_a_source_bring_the_time_to_some_shards_only_ticks_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     reader = _Reader(tmp_path, monkeypatch, always=True)
@@ -114,26 +114,26 @@ def test_where_rows_of_a_source_tell_only_some_shards_the_time_ticks_go_on(
     assert reader.ticks(1)
 
 
-def test_a_partition_that_comes_and_a_source_that_ends_are_told_while_rows_come(reader: _Reader):
+def test_a_partition_that_comes_and_a_source_that_ends_are_reported_while_rows_come(reader: _Reader):
     assert reader.ticks(0)
     reader.cluster.partitions = 3
-    told = []
+    ticked = []
     for _ in range(12):
         reader.batch(6)
-        told.append(reader.ticks(0))
-    assert told == [False] * 9 + [True] + [False] * 2, "after a minute, and before ten intervals"
+        ticked.append(reader.ticks(0))
+    assert ticked == [False] * 9 + [True] + [False] * 2, "after a minute, and before ten intervals"
     assert reader.offset["channels"] == {"0": ["s0000/t/00000", "s0000/t/00001", "s0000/t/00002"]}
-    reader.folder.tell_ended({0})
+    reader.folder.write_ended({0})
     reader.batch(1)
     assert reader.ticks(0)
     assert reader.offset["ended"] == [0]
 
 
 def test_while_a_source_waits_each_interval_has_its_tick(reader: _Reader):
-    reader.folder.tell_waiting({1})
+    reader.folder.write_waiting({1})
     assert reader.ticks(0)
     reader.batch(9)
-    reader.folder.tell_waiting(())
+    reader.folder.write_waiting(())
     assert reader.ticks(1)
     reader.batch(9)
     assert not reader.ticks(1)

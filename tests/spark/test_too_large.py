@@ -52,14 +52,14 @@ def test_a_row_that_its_topic_does_not_take_is_a_dead_letter(
 
     running.until("the rows that fit are there", lambda: len(ids(sink)) == len(SHORT))
     assert ids(dead) == [0]
-    assert not told(running, "batch failed")
+    assert not errors_of(running, "batch failed")
 
     # What fits is known since the start: the broker refuses, the next start asks again.
     limit_records(kafka.bootstrap, sink, LOWERED)
     feed(kafka.bootstrap, source, [(0, {"id": 500, "note": FITS}), (0, {"id": 501, "note": "x"})])
     running.until("the row that fits is there", lambda: ids(sink)[-1] == 501)
     assert ids(dead) == [0, 500]
-    [error] = told(running, "batch failed")
+    [error] = errors_of(running, "batch failed")
     assert f"topic {sink} refused the records" in error
     assert "raise max.message.bytes of the topic" in error
     assert ids(sink) == [*range(1, COUNT), 501]
@@ -135,10 +135,10 @@ def test_what_a_topic_takes_is_learned_from_its_refusals_where_nobody_may_ask(
     }
 
     # What was learned holds for the process. The next one forgets it, as the topic may take more by then.
-    failures = len(told(running, "batch failed"))
+    failures = len(errors_of(running, "batch failed"))
     feed(inside, "notes", [(0, {"id": 500, "note": LONG}), (0, {"id": 501, "note": "x"})], largest=3_000_000)
     running.until("the row that fits is there", lambda: ids()[-1] == 501)
-    assert len(told(running, "batch failed")) == failures
+    assert len(errors_of(running, "batch failed")) == failures
     running.kill()
     feed(inside, "notes", [(0, {"id": 502, "note": LONG}), (0, {"id": 503, "note": "x"})], largest=3_000_000)
     running.start()
@@ -147,7 +147,7 @@ def test_what_a_topic_takes_is_learned_from_its_refusals_where_nobody_may_ask(
     assert len(letters()) == 3
 
 
-def told(running: ServiceProcess, event: str) -> list[str]:
+def errors_of(running: ServiceProcess, event: str) -> list[str]:
     """The errors of such events."""
     return [str(each["error"]) for each in running.events() if each["event"] == event]
 

@@ -54,7 +54,7 @@ class Command:
                 partitions=2,
             ),
         )
-        monkeypatch.setattr(upgrade_backfill, "backfill_range", lambda *_: BackfillRange({0: "{}"}, ("so many",), ()))
+        monkeypatch.setattr(upgrade_backfill, "backfill_range", lambda *_: BackfillRange({0: "{}"}, ("a note",), ()))
         monkeypatch.setattr(upgrade_backfill, "Service", self._service)
 
     def _service(self, programs: Any, settings: Any, observer: Any, *, plan: Any, place: Any) -> Any:
@@ -82,7 +82,7 @@ def command(tmp_path: Path, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> Comman
 
 
 def read_all(deployment: Deployment) -> bool:
-    """Whether the backfill is told that it is at its end, where it has read what the first query has."""
+    """Whether the backfill is reported to be at its end, where it has read what the first query has."""
     assert deployment.ends is not None
     return deployment.ends.final({source.id: ENDS for source in deployment.program.sources})
 
@@ -163,9 +163,9 @@ def test_a_job_that_was_left_when_the_command_was_killed_is_backfilled_by_the_ne
     assert not command.taken("going")
     assert command("--stopped", "--from", "earliest", text=TWO_JOBS) == 0
     assert command.taken("going")
-    said = capsys.readouterr().out
-    assert "going_2: the checkpoint belongs to this query" in said
-    assert "going: the changed query has taken over" in said
+    printed = capsys.readouterr().out
+    assert "going_2: the checkpoint belongs to this query" in printed
+    assert "going: the changed query has taken over" in printed
 
 
 def test_a_job_that_is_refused_keeps_the_others_from_being_backfilled(command: Command) -> None:
@@ -184,14 +184,14 @@ def test_where_nothing_is_to_be_backfilled_it_ends_well_as_often_as_it_is_starte
         monkeypatch.setattr(upgrade_backfill, asked, lambda *_, **__: pytest.fail("asked"))
     as_before = sorted(path.name for path in command.checkpoint.rglob("*"))
     behind = FOR_EVER.replace("totals SELECT u, SUM(amount)", "totals SELECT u, SUM(amount) * 2 + 1")
-    for text, said in (
+    for text, printed in (
         (FOR_EVER, "the checkpoint belongs to this query"),
         (behind, "nothing is new"),
         (FOR_EVER.replace("EXECUTE", "SET 'pipeline.name' = 'other';\nEXECUTE"), "no batch is done"),
     ):
         for _ in range(2):
             assert command("--stopped", "--from", "earliest", text=text) == 0
-            assert said in capsys.readouterr().out
+            assert printed in capsys.readouterr().out
     assert sorted(path.name for path in command.checkpoint.rglob("*")) == as_before
 
 
@@ -226,27 +226,27 @@ def test_the_backfill_of_another_query_is_in_the_way_until_it_is_discarded(
 def test_checking_changes_nothing(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(path.name for path in command.checkpoint.rglob("*"))
     assert command("--check", "--from", "2024-05-01T00:00:00Z") == 0
-    said = capsys.readouterr().out
-    assert "so many" in said
-    assert "it can be backfilled from there" in said
-    assert "totals, cities, best, minutes is not backfilled; its changes are those of the new query" in said
+    printed = capsys.readouterr().out
+    assert "a note" in printed
+    assert "it can be backfilled from there" in printed
+    assert "totals, cities, best, minutes is not backfilled; its changes are those of the new query" in printed
     assert command("--check") == 2
     assert "new operators can be backfilled" in capsys.readouterr().out
     assert sorted(path.name for path in command.checkpoint.rglob("*")) == before
 
 
-def test_what_is_in_the_way_of_any_backfill_is_told_with_the_way_out(
+def test_what_is_in_the_way_of_any_backfill_is_reported_with_the_way_out(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command("--from", "earliest", text=CHANGED.replace("'topic' = 'totals'", "'topic' = 'sums'")) == 2
-    said = capsys.readouterr().out
-    assert "topic was totals and is sums" in said
-    assert "hint:   put the new part into a job of its own" in said
+    printed = capsys.readouterr().out
+    assert "topic was totals and is sums" in printed
+    assert "hint:   put the new part into a job of its own" in printed
     assert not command.taken()
 
 
 @pytest.mark.parametrize("arguments", [(), ("--from", "yesterday")])
-def test_it_is_told_what_to_do(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_what_to_do_is_reported(arguments: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["upgrade", *arguments, str(tmp_path / "none.sql")])
     assert ended.value.code == 2

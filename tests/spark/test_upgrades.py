@@ -227,18 +227,18 @@ def changed(change: Change) -> str:
     return text
 
 
-def said(found: Upgrade) -> dict[str, str]:
+def fates(found: Upgrade) -> dict[str, str]:
     return {each.operator.partition(" (")[0]: each.fate.value for each in found.verdicts}
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_each_operator_is_told_what_becomes_of_its_state_and_all_reasons_come_at_once(name: str) -> None:
+def test_each_operator_learns_what_happens_to_its_state_and_all_reasons_come_at_once(name: str) -> None:
     change = CHANGES[name]
     before = program_of(QUERY_BEFORE).meaning
     found = upgrade(before, going_on(program_of(changed(change)), before).meaning)
-    told = said(found)
-    kept = {name: "kept" for name in told if name not in change.others}
-    assert told == {**kept, **change.others}
+    reported = fates(found)
+    kept = {name: "kept" for name in reported if name not in change.others}
+    assert reported == {**kept, **change.others}
     assert len(found.refusals) == len(change.refused)
     for reason in change.refused:
         assert any(re.search(reason, each) for each in found.refusals), found.refusals
@@ -336,7 +336,7 @@ class Service:
         return Tick({s.id: (channel_name(s.id, s.table.connector.topics[0], 0),) for s in sources}, ())
 
     def opened(self, operators: ShardOperators) -> ShardOperators:
-        """The operators of a shard, before they are told the rows of a batch."""
+        """The operators of a shard, before they receive the rows of a batch."""
         return operators
 
     def do(self, shards: int) -> dict[str, Rows]:
@@ -351,8 +351,8 @@ class Service:
             for shard in range(shards):
                 waiting.append(Envelope(shard, level, Kind.TICK, 0, "tick", 0, now, MIN_TIME, False, tick))
         levels = LevelsOnFiles(self.topology, program.levels, str(self.folder), opened=self.opened)
-        told = list(levels.tasks(self.batch, waiting, layout))
-        Version.of(told, program.levels, shards).write(self.files, self.batch)
+        reported = list(levels.tasks(self.batch, waiting, layout))
+        Version.of(reported, program.levels, shards).write(self.files, self.batch)
         self.batch += 1
         return self.answers(waiting)
 
@@ -468,7 +468,7 @@ def test_a_program_that_skips_the_check_finds_no_state_instead_of_an_empty_one(t
             going.do(shards)
 
 
-def test_the_check_tells_what_run_would_do(tmp_path: Path, sql: Sql) -> None:
+def test_the_check_reports_what_run_would_do(tmp_path: Path, sql: Sql) -> None:
     going = Service(tmp_path, sql)
     text = changed(CHANGES["an INSERT and its operator are gone"])
     fresh = CheckedUpgrade(program_of(text), going.files, str(tmp_path))

@@ -95,7 +95,7 @@ class Raised(NamedTuple):
 
     mend: Mend
     lost: tuple[str, ...]
-    said: str
+    message: str
 
 
 def kernel(patch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ RAISED: Mapping[str, Raised] = {
     "of an aggregate": Raised(
         aggregate("SUM", version=2), ("group_by_1", "top_n_1"), "aggregate SUM has version 2 and had version 1"
     ),
-    "of an operator, which is told of what it feeds, too": Raised(
+    "of an operator, whose outputs are named, too": Raised(
         kernel, ("group_by_1", "top_n_1", "group_by_2"), "operator group_by has version 2 and had version 1"
     ),
 }
@@ -136,7 +136,7 @@ RAISED: Mapping[str, Raised] = {
 def test_state_is_refused_where_a_version_is_raised_and_the_message_says_of_what(
     name: str, tmp_path: Path, sql: Sql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mend, lost, said = RAISED[name]
+    mend, lost, message = RAISED[name]
     going = Service(tmp_path, sql)
     going.start(QUERY)
     going.do(2)
@@ -145,7 +145,7 @@ def test_state_is_refused_where_a_version_is_raised_and_the_message_says_of_what
         going.start(QUERY)
     found = {line.split()[1] for line in str(refused.value).splitlines() if "cannot be kept" in line}
     assert found == set(lost)
-    assert len(re.findall(rf"cannot be kept: {said}", str(refused.value))) == len(lost), "and nothing else is"
+    assert len(re.findall(rf"cannot be kept: {message}", str(refused.value))) == len(lost), "and nothing else is"
 
 
 def test_a_program_with_a_raised_version_that_skips_the_check_finds_no_state(

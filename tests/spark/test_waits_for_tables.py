@@ -60,7 +60,7 @@ def test_no_row_is_answered_before_the_table_was_read_to_its_end(
         assert found == {i: f"c{USERS - 1 - i}" for i in range(ORDERS)}
         # The batch that ends the wait may have been planned before the kill.
         if running.log.count("a table waits until others are read") == 2:
-            running.until("the end of the wait is told", lambda: "a table has waited and is read" in running.log)
+            running.until("the end of the wait is logged", lambda: "a table has waited and is read" in running.log)
     else:
         assert None in found.values(), "without waiting, the first rows meet a table that is not there yet"
     # What comes now is answered at once.

@@ -70,8 +70,8 @@ def test_the_next_batch_does_not_fail(
         running.until("every row is counted after a kill at work", counted)
     events = running.events()
     assert [e["error"] for e in events if e["event"] == "batch failed"] == []
-    told = [str(e["line"]) for e in events if e["event"] == "jvm"]
-    assert [line for line in told if " ERROR " in line or "Exception" in line] == [], "what was mended is no news"
+    lines = [str(e["line"]) for e in events if e["event"] == "jvm"]
+    assert [line for line in lines if " ERROR " in line or "Exception" in line] == [], "what was mended is no news"
     running.terminate()
     assert running.wait(60) == 0
 

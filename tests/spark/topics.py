@@ -46,7 +46,7 @@ OPEN_FOR = 3.0
 every partition."""
 
 
-END_TOLD_AFTER = 10
+EMPTY_ANSWER_AFTER = 10
 """Milliseconds until the broker answers that a partition has no more records: half a second by default, and each
 partition is asked twice."""
 
@@ -61,7 +61,7 @@ def messages(bootstrap: str, topic: str) -> list[Any]:
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": END_TOLD_AFTER,
+            "fetch.wait.max.ms": EMPTY_ANSWER_AFTER,
         }
     )
     try:
@@ -109,7 +109,7 @@ def upserted(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
 
 def debezium(records: Sequence[Record]) -> list[dict[str, Any]]:
     """A debezium-json topic as the rows that are left. Fails where the changelog is not well formed: every row that is
-    taken back must be there, exactly as it was."""
+    retracted must be there, exactly as it was."""
     rows: dict[str, int] = {}
     for _, value in records:
         if value is None:

@@ -47,10 +47,10 @@ def test_an_option_of_a_format_has_its_default(kind: str, key: str, default: str
 @pytest.mark.parametrize(("key", "default"), KEYS)
 def test_a_key_that_is_not_set_has_its_default(key: str, default: str):
     mistakes = Mistakes(read_source("pipeline.sql", "", {}))
-    silent, told = _Builder(mistakes), _Builder(mistakes)
-    told.settings.set(Option(key, default, 0, 0))
+    silent, explicit = _Builder(mistakes), _Builder(mistakes)
+    explicit.settings.set(Option(key, default, 0, 0))
     assert not mistakes
-    assert replace(told.session, catalog=silent.catalog) == silent.session
+    assert replace(explicit.session, catalog=silent.catalog) == silent.session
 
 
 def test_the_rate_of_datagen_has_its_default():

@@ -140,7 +140,7 @@ def test_what_cannot_be_computed_raises_and_is_null_inside_try(text):
         computed(expression, ROW)
     row = ", ".join(f"CAST({v} AS {types.duckdb(t)}) AS c{i}" for i, (t, v) in enumerate(ROW.values()))
     rendered = render(expression)
-    # Twice, because DuckDB would take what two columns share out of TRY if it were not told to leave it.
+    # Twice, because DuckDB would take what two columns share out of TRY if nothing kept it from doing so.
     check = f"SELECT TRY(struct_pack(a := {rendered}, b := [{rendered}])) IS NULL FROM (SELECT {row})"
     with duckdb.connect(config=SETTINGS) as connection:
         assert connection.execute(check).fetchall() == [(True,)]

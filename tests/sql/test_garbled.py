@@ -1,4 +1,4 @@
-"""However a file is garbled, it is read or told its mistakes, with places inside the garbled statement."""
+"""However a file is garbled, it is read, or its mistakes are reported with places inside the garbled statement."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def garbled(statement: str, random: Random) -> str:
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_a_garbled_statement_is_told_what_is_wrong(statement: str):
+def test_a_garbled_statement_is_refused_with_what_is_wrong(statement: str):
     random = Random(statement)
     for _ in range(12):
         text = garbled(statement, random)

@@ -66,7 +66,7 @@ def test_a_column_that_must_not_be_null_is_checked_where_it_may_be():
     assert "filter IS NOT NULL(id)" in outline(dropped.input)
 
 
-def test_the_check_tells_the_rows_that_fail():
+def test_the_check_shows_the_rows_that_fail():
     found = sink("SELECT id, who FROM pay", "n BIGINT NOT NULL, t STRING")
     (check,) = [node.condition for node in in_order([found]) if isinstance(node, Filter)]
     rows = "FROM (VALUES (7), (NULL)) AS v (c0)"

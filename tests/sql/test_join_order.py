@@ -91,8 +91,8 @@ def test_the_columns_stay_in_the_order_of_the_query():
     ],
 )
 def test_a_name_of_several_tables_is_not_taken_for_the_first_that_is_joined(query: str, mistake: str):
-    (told,) = mistakes(query, TABLES)
-    assert told.startswith(mistake)
+    (found,) = mistakes(query, TABLES)
+    assert found.startswith(mistake)
 
 
 def test_a_name_of_several_tables_keeps_the_order_in_which_it_means_one():

@@ -312,6 +312,6 @@ def test_a_query_in_the_condition_of_an_inner_join_is_a_join_of_its_rows():
 
 @pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL"])
 def test_a_query_in_the_condition_of_an_outer_join_is_refused(kind: str):
-    with pytest.raises(PipelineErrors) as told:
+    with pytest.raises(PipelineErrors) as caught:
         plan(f"SELECT a1 FROM a {kind} JOIN b ON a1 = b1 AND EXISTS (SELECT * FROM ship WHERE pay_id = a2)")
-    assert f"a query in the condition of a {kind} JOIN is not supported" in str(told.value)
+    assert f"a query in the condition of a {kind} JOIN is not supported" in str(caught.value)

@@ -162,7 +162,7 @@ def test_windows_are_answered_when_they_close_where_every_query_has_them(query: 
     assert mode(plan(query)) is expected
 
 
-def test_windows_of_processing_time_that_are_taken_back_are_grouped_at_once():
+def test_windows_of_processing_time_that_are_retracted_are_grouped_at_once():
     early = "SET 'table.exec.emit.early-fire.enabled' = 'true'; SET 'table.exec.emit.early-fire.delay' = '0 s';"
     counted = (
         "SELECT who, window_start AS s, window_end AS e, COUNT(*) AS n"

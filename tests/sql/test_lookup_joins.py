@@ -95,7 +95,7 @@ def test_rows_stay_unique_where_the_primary_key_is_looked_up(table: str, known: 
     assert [{join.fields[k].name for k in key} for key in unique_keys(join)] == known
 
 
-def test_a_row_that_may_be_taken_back_is_kept_with_what_it_met_and_others_are_not():
+def test_a_row_that_may_be_retracted_is_kept_with_what_it_met_and_others_are_not():
     (changing, plain) = (
         read(f"{TABLES} EXPLAIN SELECT c.name FROM {left} AS o JOIN customers {AS_OF} ON o.customer = c.id").explains[0]
         for left in ("changing", "orders")
@@ -122,7 +122,7 @@ def test_a_ttl_bounds_what_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "expected"),
     [
         (
             "SELECT * FROM orders AS o JOIN customers FOR SYSTEM_TIME AS OF o.ts AS c ON o.customer = c.id",
@@ -137,8 +137,8 @@ def test_a_ttl_bounds_what_is_kept():
         ),
     ],
 )
-def test_what_cannot_be_looked_up_is_refused(query: str, told: str):
-    assert any(told in mistake for mistake in mistakes(query)), mistakes(query)
+def test_what_cannot_be_looked_up_is_refused(query: str, expected: str):
+    assert any(expected in mistake for mistake in mistakes(query)), mistakes(query)
 
 
 @pytest.mark.parametrize(
@@ -199,15 +199,15 @@ def test_where_the_database_is_and_who_logs_in_is_shown_nowhere():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         (", 'lookup.cache' = 'FULL'", "option 'lookup.cache' cannot be 'FULL'"),
         (", 'lookup.max-retry' = '5'", "connector 'jdbc' has no option 'lookup.max-retry'"),
         (", 'format' = 'json'", "connector 'jdbc' has no option 'format'"),
     ],
 )
-def test_options_that_have_no_meaning_are_refused(options: str, told: str):
-    assert told in refused(options)
+def test_options_that_have_no_meaning_are_refused(options: str, expected: str):
+    assert expected in refused(options)
 
 
 def test_what_is_missing_is_named():
@@ -222,7 +222,7 @@ def test_a_url_of_another_database_says_what_is_known_and_not_itself():
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "expected"),
     [
         (", twice AS age * 2", 'column "twice" cannot be computed in a table of a database'),
         (", at AS PROCTIME()", 'column "at" cannot be computed in a table of a database'),
@@ -231,8 +231,8 @@ def test_a_url_of_another_database_says_what_is_known_and_not_itself():
         (", ts TIMESTAMP(3), WATERMARK FOR ts AS ts", "a table of a database has no WATERMARK"),
     ],
 )
-def test_columns_that_a_lookup_cannot_give_are_refused(more: str, told: str):
-    assert told in refused(more=more)
+def test_columns_that_a_lookup_cannot_give_are_refused(more: str, expected: str):
+    assert expected in refused(more=more)
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_the_hint_of_flink_for_lookups_is_not_needed():
     hint = "/*+ LOOKUP('table'='c', 'async'='true', 'output-mode'='allow_unordered', 'shuffle'='true') */"
     found = read(f"{TABLES} EXPLAIN {query.format(hint)}")
     assert [note.primary for note in found.notes] == ["the hint LOOKUP has no effect"]
-    for options, said in (
+    for options, message in (
         ("'table'='x'", 'LOOKUP names "x", which the query does not join'),
         ("'table'='c', 'retry-predicate'='lookup_miss'", "a lookup that finds no row is not tried again"),
         ("'table'='c', 'asinc'='true'", 'LOOKUP has no option "asinc"'),
     ):
-        assert [m.splitlines()[0] for m in mistakes(query.format(f"/*+ LOOKUP({options}) */"))] == [said]
+        assert [m.splitlines()[0] for m in mistakes(query.format(f"/*+ LOOKUP({options}) */"))] == [message]

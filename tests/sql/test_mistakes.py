@@ -1,4 +1,4 @@
-"""What a query is told when it is wrong: what, what we know, what to do. Each mistake once, and all of them."""
+"""The mistakes of a wrong query: what, what we know, what to do. Each mistake once, and all of them."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ LOST = (
         ),
     ],
 )
-def test_a_wrong_query_is_told_why(query: str, mistake: str):
+def test_a_wrong_query_is_refused_with_a_reason(query: str, mistake: str):
     assert mistakes(query) == [mistake]
 
 

@@ -1,4 +1,4 @@
-"""Long and deep statements: terms of one operator do not nest, and nesting works to a limit that is told."""
+"""Long and deep statements: terms of one operator do not nest, and nesting works to a limit that is reported."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_views_may_stand_on_each_other():
     assert plan("SELECT a1 FROM v59", views) is not None
 
 
-def test_what_nests_too_deeply_is_told_where_it_does():
+def test_what_nests_too_deeply_is_reported_where_it_does():
     query = "SELECT " + "(" * (MAX_NESTING + 1) + "a1" + ")" * (MAX_NESTING + 1) + " FROM a"
     with pytest.raises(PipelineErrors) as raised:
         read(f"{TABLES}\nEXPLAIN {query}")

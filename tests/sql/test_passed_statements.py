@@ -82,13 +82,13 @@ def test_table_is_short_for_all_columns_of_a_table():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("BEGIN;", "write BEGIN STATEMENT SET;"),
         (f"{TABLE}EXPLAIN SELECT a & 1 FROM t;", "the operator & is not supported in an expression"),
         (f"{TABLE}EXPLAIN SELECT HASH_CODE(a) FROM t;", "the function HASH_CODE is not supported yet"),
     ],
 )
-def test_a_refusal_speaks_of_what_was_written(text, told):
-    with pytest.raises(PipelineErrors, match=told):
+def test_a_refusal_speaks_of_what_was_written(text, expected):
+    with pytest.raises(PipelineErrors, match=expected):
         read(text)

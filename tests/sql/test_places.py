@@ -1,4 +1,4 @@
-"""Mistakes stand where they were made, and each is told once."""
+"""Mistakes stand where they were made, and each is reported once."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_the_longest_interval_is_ten_thousand_years(query: str):
         ("SELECT b,\n p FROM (SELECT a,\n b,\n CAST(pt AS STRING) AS p FROM c) AS x", (5, 2)),
     ],
 )
-def test_a_value_that_would_be_another_later_is_told_where_it_is_written(query: str, place: tuple[int, int]):
+def test_a_value_that_would_be_another_later_is_reported_where_it_is_written(query: str, place: tuple[int, int]):
     source = "CREATE TABLE c (a INT, b STRING, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'c',"
     text = f"{source} 'format' = 'debezium-json', 'scan.startup.mode' = 'earliest-offset');\nEXPLAIN {query};"
     with pytest.raises(PipelineErrors) as raised:

@@ -162,9 +162,9 @@ def test_a_star_behind_a_row_stands_for_its_fields(items: str, names: str, same:
 
 
 @pytest.mark.parametrize(
-    ("item", "said"),
+    ("item", "message"),
     [("a.*", "a.* stands for no columns"), ("r.x.*", "x.* stands for no columns"), ("r.no.*", "no.* stands for")],
 )
-def test_a_star_needs_a_row_or_a_table(item: str, said: str):
-    with pytest.raises(PipelineErrors, match=said.replace("*", r"\*")):
+def test_a_star_needs_a_row_or_a_table(item: str, message: str):
+    with pytest.raises(PipelineErrors, match=message.replace("*", r"\*")):
         read(f"{ROWS}EXPLAIN SELECT {item} FROM s;")

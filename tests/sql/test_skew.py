@@ -52,5 +52,5 @@ def test_a_row_is_placed_by_its_unique_key():
         ("SELECT /*+ SKEW('a') */ a1 FROM a JOIN b ON a1 = b1", "SKEW takes 'side', 'key' and values of the key"),
     ],
 )
-def test_a_wrong_hint_is_told_why(query: str, mistake: str):
+def test_a_wrong_hint_is_refused_with_a_reason(query: str, mistake: str):
     assert mistakes(query) == [mistake]

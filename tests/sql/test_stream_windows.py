@@ -162,7 +162,7 @@ def test_bounds_are_milliseconds_and_columns_are_no_time_attributes_any_more():
         ),
     ],
 )
-def test_what_cannot_be_is_told(query: str, mistake: str):
+def test_what_cannot_be_is_a_mistake(query: str, mistake: str):
     assert mistakes(query) == [mistake]
 
 

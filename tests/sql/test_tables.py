@@ -189,7 +189,7 @@ def test_a_name_is_declared_once():
     assert read(one + again).tables["t"].columns[0].name == "a"
 
 
-def test_a_kafka_timestamp_without_a_zone_is_told_in_the_zone_of_the_session():
+def test_a_kafka_timestamp_without_a_zone_is_shown_in_the_zone_of_the_session():
     text = (
         f"CREATE TABLE t (a INT, ts TIMESTAMP(3) METADATA FROM 'timestamp', WATERMARK FOR ts AS ts) WITH ({KAFKA});"
         "CREATE TABLE u (b INT) WITH ('connector' = 'print');"

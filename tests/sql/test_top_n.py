@@ -230,7 +230,7 @@ NEEDS_A_BOUND = (
         ),
     ],
 )
-def test_a_wrong_rank_is_told_why(query: str, mistake: str):
+def test_a_wrong_rank_is_refused_with_a_reason(query: str, mistake: str):
     assert mistakes(query) == [mistake]
 
 
@@ -307,5 +307,5 @@ def test_order_and_limit(query: str, expected: str):
         ),
     ],
 )
-def test_a_wrong_order_or_limit_is_told_why(query: str, mistake: str):
+def test_a_wrong_order_or_limit_is_refused_with_a_reason(query: str, mistake: str):
     assert mistakes(query) == [mistake]

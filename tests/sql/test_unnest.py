@@ -68,5 +68,5 @@ def test_an_unnest_reads_what_is_left_of_it():
         ),
     ],
 )
-def test_a_wrong_unnest_is_told_why(query: str, mistake: str):
+def test_a_wrong_unnest_is_refused_with_a_reason(query: str, mistake: str):
     assert mistakes(query, TABLE) == [mistake]

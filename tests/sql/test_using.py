@@ -97,5 +97,5 @@ def test_leading_in_the_order_of_the_query_changes_nothing():
         ),
     ],
 )
-def test_a_wrong_join_is_told_why(query: str, mistake: str):
+def test_a_wrong_join_is_refused_with_a_reason(query: str, mistake: str):
     assert mistakes(query, TABLES) == [mistake]

@@ -137,7 +137,7 @@ class KeyedTable(HashedTable):
         stays: Mask,
         changed: Mask,
     ) -> None:
-        """As `write`, of the keys in `pairs` and of the rows that were read `beside` them, with their hidden columns.
+        """Write the keys in `pairs`, as `write` does, and the rows that were read `beside` them with hidden columns.
 
         `rows`, `stays` and `changed` are those of the keys, then those of the rows beside. The time to live restarts
         for those that are `changed`, and for rows that share a hash with another.

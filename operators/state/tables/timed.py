@@ -44,7 +44,7 @@ class TimedTable(StateTable):
         return self.timed_between(state, after, upto)[0]
 
     def timed_between(self, state: State, after: int, upto: int) -> tuple[pa.Table, Times]:
-        """As `between`, with the time of each row."""
+        """Return the rows of `between`, with the time of each."""
         rows = self.trace(state).between(after, upto)
         return rows.select(self.schema.names), rows.column(SORT_KEY).to_numpy()
 
@@ -77,7 +77,7 @@ class HashQueue:
         return self.pop_timed(state, upto)[0]
 
     def pop_timed(self, state: State, upto: int) -> tuple[Hashes, Times]:
-        """As `pop`, with the time of each."""
+        """Take the rows of `pop`, with the time of each."""
         trace = state[self.name]
         due = trace.between(MIN_TIME, upto)
         trace.expire(upto)

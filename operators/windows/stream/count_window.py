@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Times
-from operators.base import KernelDefaults
 from operators.kernel import Step
 from operators.names import WEIGHT
 from operators.sql import Sql
@@ -18,16 +17,20 @@ from operators.time import Clock
 from operators.windows.event_time import milliseconds
 from operators.windows.stream.partitions import Arrivals, Closed, Partitions
 from operators.windows.stream.ranges import Ordered, extremes
-from operators.windows.stream.window_output import WindowOutput
+from operators.windows.stream.window_output import StreamWindowDefaults, WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountWindow(KernelDefaults):
+class CountWindow(StreamWindowDefaults):
     """The last `size` rows at every `every`-th row of a partition, once there are `size` of them.
 
     Rows are taken in the order of arrival, and none is late. `time` is the position of a time attribute, or None for
     processing time; a window lasts from the earliest to the latest time of its rows. A row without a time counts, and
     as its time has that of the batch.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> windows_of(lambda r: CountWindow(result=r, partition=(), time=0, size=3, every=2), times=[1, 2, 3, 4, 5, 6])
+    {(2, 4): [2, 3, 4], (4, 6): [4, 5, 6]}
     """
 
     result: WindowOutput
@@ -35,14 +38,6 @@ class CountWindow(KernelDefaults):
     time: int | None
     size: int
     every: int
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.result.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return self.result.output
 
     @property
     def _partitions(self) -> Partitions:

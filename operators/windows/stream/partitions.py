@@ -221,7 +221,7 @@ class Partitions:
 
 
 def first_of_each(rows: pa.Table, keys: Sequence[int], sql: Sql) -> Positions:
-    """For each row the position of the first row that has the same values at `keys`."""
+    """Return for each row the position of the first row that has the same values at `keys`."""
     if not keys or rows.num_rows == 0:
         return np.zeros(rows.num_rows, dtype=np.int64)
     names = [rows.column_names[k] for k in keys]

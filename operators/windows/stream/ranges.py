@@ -73,8 +73,12 @@ def orbit(jump: Positions, starts: Positions) -> Positions:
 
 
 def following(flags: Mask, ends: Positions) -> Positions:
-    """For each position i the first at or after it whose flag is set and that is before `ends[i]`; len(flags) if there
-    is none."""
+    """Return for each position i the first at or after it whose flag is set and that is before `ends[i]`; len(flags) if
+    there is none.
+
+    >>> following(np.array([False, True, False, True]), np.array([4, 4, 3, 4])).tolist()
+    [1, 1, 4, 3]
+    """
     count = len(flags)
     set_ = np.append(np.flatnonzero(flags), count)
     found = set_[np.searchsorted(set_, np.arange(count))]

@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Mask, Positions, Times
-from operators.base import KernelDefaults
-from operators.kernel import Step
+from operators.kernel import Step, count_late
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import MIN_TIME, Clock
@@ -27,18 +26,24 @@ from operators.windows.slices import instants, walls
 from operators.windows.stream.partitions import Arrivals, Closed, Partitions
 from operators.windows.stream.ranges import following, orbit, places_of
 from operators.windows.stream.time_order import released, waiting
-from operators.windows.stream.window_output import WindowOutput
+from operators.windows.stream.window_output import StreamWindowDefaults, WindowOutput
 
 _REMEMBERED = ("open", "first", "last", "start", "wakes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionWindow(KernelDefaults):
+class SessionWindow(StreamWindowDefaults):
     """Sessions with a pause of more than `timeout` ms between them, checked every `longest` ms by the clock of `zone`.
 
     Rows are taken by time once the watermark reaches it; where `time` is None, at once and with the time of the batch.
     A session lasts from its first row, or the tick that ended the one before, to its last row plus the timeout, or the
     tick that ends it.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> windows_of(
+    ...     lambda r: SessionWindow(result=r, partition=(), time=0, longest=100, timeout=10), times=[1, 5, 30]
+    ... )
+    {(1, 15): [1, 5], (30, 40): [30]}
     """
 
     result: WindowOutput
@@ -47,14 +52,6 @@ class SessionWindow(KernelDefaults):
     longest: int
     timeout: int
     zone: str | None = None
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.result.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return self.result.output
 
     @property
     def _partitions(self) -> Partitions:
@@ -69,7 +66,7 @@ class SessionWindow(KernelDefaults):
         close = partial(self._close, clock.watermark, sql)
         ordered, windows = self._partitions.advance(state, due, clock, close, sql)
         changes = self.result.changes(ordered, windows, sql)
-        return Step(changes=changes, late=late, late_count=sum(r.num_rows for r in late.values()), dead=dead)
+        return Step(changes=changes, late=late, late_count=count_late(late), dead=dead)
 
     def _last_ticks(self, times: Times, sql: Sql) -> Times:
         """The tick that ends a session whose first row has each of `times`, if no pause does before."""

@@ -14,33 +14,37 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Mask, Positions, Times, among, distinct
-from operators.base import KernelDefaults
-from operators.changes import weigh
 from operators.hashing import bucket_hash
-from operators.kernel import Step
-from operators.lateness import has_passed
-from operators.names import PARTITION, WEIGHT
+from operators.kernel import Step, count_late
+from operators.lateness import split_late
+from operators.names import PARTITION
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.history import HistoryTable
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import HashQueue
 from operators.time import Clock
-from operators.windows.event_time import milliseconds, running_clock, timed
+from operators.windows.event_time import running_clock, with_times
 from operators.windows.stream.partitions import first_of_each
 from operators.windows.stream.ranges import Ordered, Ranges, places_of
-from operators.windows.stream.window_output import WindowOutput
+from operators.windows.stream.window_output import StreamWindowDefaults, WindowOutput
 
 _FIRING = HashQueue(name="firing", column=PARTITION)
 """When the partitions of rows that fire a window are to be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlidingWindow(KernelDefaults):
+class SlidingWindow(StreamWindowDefaults):
     """The rows of the `size` ms up to a row and the `delay` ms after it, once the time of the last of them has passed.
 
     `fires` is the position of a BOOLEAN column that says which rows fire a window, None if all do. `time` is the
     position of the event time, None for processing time. A row is late when the watermark had reached its time before.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> windows_of(
+    ...     lambda r: SlidingWindow(result=r, partition=(), time=0, size=5, delay=0, fires=None), times=[1, 3, 7]
+    ... )
+    {(-4, 1): [1], (-2, 3): [1, 3], (2, 7): [3, 7]}
     """
 
     result: WindowOutput
@@ -49,14 +53,6 @@ class SlidingWindow(KernelDefaults):
     size: int
     delay: int
     fires: int | None
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.result.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return self.result.output
 
     @property
     def _history(self) -> HistoryTable:
@@ -73,25 +69,16 @@ class SlidingWindow(KernelDefaults):
         return specs_of(self._history, *([] if self._at_arrival else [_FIRING]))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        rows = inputs[0]
+        rows, times, dead = with_times(inputs[0], self.time, clock.now)
         late: dict[int, pa.Table] = {}
-        dead: dict[int, pa.Table] = {}
-        if self.time is None:
-            times = np.full(rows.num_rows, clock.now, dtype=np.int64)
-        else:
-            rows, dead = timed(rows, self.time)
-            times = milliseconds(rows.column(self.time))
-            behind = has_passed(times, clock.previous)
-            if behind.any():
-                late = {0: weigh(rows.filter(pa.array(behind)).drop_columns([WEIGHT]), 1)}
-                rows, times = rows.filter(pa.array(~behind)), times[~behind]
-        rows = rows.drop_columns([WEIGHT])
+        if self.time is not None:
+            rows, times, late = split_late(rows, times, clock.previous)
         if self._at_arrival:
             ordered, windows = self._at_once(state, rows, times, clock, sql)
         else:
             ordered, windows = self._passed(state, rows, times, clock, sql)
         changes = self.result.changes(ordered, windows, sql)
-        return Step(changes=changes, late=late, late_count=sum(r.num_rows for r in late.values()), dead=dead)
+        return Step(changes=changes, late=late, late_count=count_late(late), dead=dead)
 
     def _at_once(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> tuple[Ordered, Ranges]:
         """In processing time each row fires when it comes, over those that have come before it."""

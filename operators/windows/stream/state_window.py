@@ -13,23 +13,30 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Mask, Positions
-from operators.base import KernelDefaults
-from operators.kernel import Step
+from operators.kernel import Step, count_late
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
 from operators.windows.stream.partitions import Arrivals, Closed, Partitions
 from operators.windows.stream.ranges import following, orbit
 from operators.windows.stream.time_order import released, waiting
-from operators.windows.stream.window_output import WindowOutput
+from operators.windows.stream.window_output import StreamWindowDefaults, WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateWindow(KernelDefaults):
-    """`begin` and `emit` are positions of BOOLEAN columns; without `emit` a row that begins a window ends the last.
+class StateWindow(StreamWindowDefaults):
+    """Windows from a row for which the column `begin` is true to the next for which `emit` is; without `emit`, to the
+    next that begins one. Both are positions of BOOLEAN columns.
 
     Rows are taken by time once the watermark reaches it, or, where `time` is None, in the order of arrival. A window
     lasts from the time of its first row to that of the row that ends it.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> for emit in (2, None):  # rows 2 and 5 begin a window, row 4 ends one
+    ...     window = lambda r: StateWindow(result=r, partition=(), time=0, begin=1, emit=emit)
+    ...     print(windows_of(window, times=[1, 2, 3, 4, 5, 6], begin=[2, 5], end=[4]))
+    {(2, 4): [2, 3, 4]}
+    {(2, 5): [2, 3, 4]}
     """
 
     result: WindowOutput
@@ -37,14 +44,6 @@ class StateWindow(KernelDefaults):
     time: int | None
     begin: int
     emit: int | None
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.result.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return self.result.output
 
     @property
     def _partitions(self) -> Partitions:
@@ -58,7 +57,7 @@ class StateWindow(KernelDefaults):
         close = self._until_emit if self.emit is not None else self._until_next
         ordered, windows = self._partitions.advance(state, due, clock, close, sql)
         changes = self.result.changes(ordered, windows, sql)
-        return Step(changes=changes, late=late, late_count=sum(r.num_rows for r in late.values()), dead=dead)
+        return Step(changes=changes, late=late, late_count=count_late(late), dead=dead)
 
     def _until_emit(self, arrivals: Arrivals) -> Closed:
         assert self.emit is not None

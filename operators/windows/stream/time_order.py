@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from operators.arrays import in_order
-from operators.changes import weigh
-from operators.lateness import has_passed
-from operators.names import WEIGHT
+from operators.lateness import has_passed, split_late
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import Clock
-from operators.windows.event_time import milliseconds, timed
+from operators.windows.event_time import milliseconds, with_times
 from operators.windows.stream.ranges import Ordered
 
 
@@ -42,17 +39,10 @@ def released(state: State, changes: pa.Table, time: int | None, clock: Clock) ->
 
     Rows of one time stay in the order of arrival. A row is late when the watermark had reached its time before.
     """
+    rows, times, dead = with_times(changes, time, clock.now)
     if time is None:
-        rows = changes.drop_columns([WEIGHT])
-        return Released(Ordered(rows, np.full(rows.num_rows, clock.now, dtype=np.int64)), {}, {})
-    rows, dead = timed(changes, time)
-    rows = rows.drop_columns([WEIGHT])
-    times = milliseconds(rows.column(time))
-    late: dict[int, pa.Table] = {}
-    behind = has_passed(times, clock.previous)
-    if behind.any():
-        late = {0: weigh(rows.filter(pa.array(behind)), 1)}
-        rows, times = rows.filter(pa.array(~behind)), times[~behind]
+        return Released(Ordered(rows, times), {}, dead)
+    rows, times, late = split_late(rows, times, clock.previous)
     kept = _waiting(rows.schema, ())
     due = kept.take(state, clock.watermark)
     ahead = ~has_passed(times, clock.watermark)

@@ -9,28 +9,31 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Times, distinct
-from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.kernel import Step
-from operators.names import TIME, WEIGHT
+from operators.kernel import Step, count_late
+from operators.names import TIME
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import MIN_TIME, Clock
 from operators.windows.closing import closed_at
-from operators.windows.event_time import milliseconds, running_clock, timed
+from operators.windows.event_time import running_clock, with_times
 from operators.windows.shapes import Hop
 from operators.windows.slices import horizon, instants, last_ends, reach, slice_length, walls, windows_of
 from operators.windows.stream.ranges import Ordered, Ranges
-from operators.windows.stream.window_output import WindowOutput
+from operators.windows.stream.window_output import StreamWindowDefaults, WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeWindow(KernelDefaults):
+class TimeWindow(StreamWindowDefaults):
     """The rows of each window of `window`, aligned to the clock of `zone`, once the watermark or the clock passes it.
 
     `time` is the position of the event time, None for processing time. A row is late when all its windows were closed.
+
+    >>> from tests.operators.drawn_windows import windows_of
+    >>> windows_of(lambda r: TimeWindow(result=r, time=0, window=Hop(size=10, slide=5)), times=[1, 7])
+    {(-5, 5): [1], (0, 10): [1, 7], (5, 15): [7]}
     """
 
     result: WindowOutput
@@ -38,14 +41,6 @@ class TimeWindow(KernelDefaults):
     time: int | None
     window: Hop
     zone: str | None = None
-
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.result.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return self.result.output
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return specs_of(self._waiting)
@@ -57,15 +52,8 @@ class TimeWindow(KernelDefaults):
         return TimedTable(name="rows", schema=schema, key=tuple(schema.names[place] for place in self.partition))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        rows = inputs[0]
+        rows, times, dead = with_times(inputs[0], self.time, clock.now)
         late: dict[int, pa.Table] = {}
-        dead: dict[int, pa.Table] = {}
-        if self.time is None:
-            times = np.full(rows.num_rows, clock.now, dtype=np.int64)
-        else:
-            rows, dead = timed(rows, self.time)
-            times = milliseconds(rows.column(self.time))
-        rows = rows.drop_columns([WEIGHT])
         clock = running_clock(state, clock, self.time is None)
         local = walls(times, self.zone, sql)
         if self.window.slide > self.window.size:
@@ -85,7 +73,7 @@ class TimeWindow(KernelDefaults):
         waiting.expire_upto(state, horizon(self.window, clock.watermark, self.zone))
         ordered = Ordered(due.select(self.result.input.names), due.column(TIME).to_numpy())
         changes = self.result.changes(ordered, self._closing(local, clock), sql)
-        return Step(changes=changes, late=late, late_count=sum(r.num_rows for r in late.values()), dead=dead)
+        return Step(changes=changes, late=late, late_count=count_late(late), dead=dead)
 
     def _slices(self, local: Times) -> Times:
         """The start of the slice, or of the window and the gap behind it, that each time is in."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import AccumulatorLayout
 from operators.arrays import Positions, in_order, spread
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.names import WINDOW, columns, key_columns, old_answers
@@ -87,3 +88,21 @@ class WindowOutput:
 @lru_cache(maxsize=64)
 def _layout(input: pa.Schema, aggregates: tuple[AggregateSpec, ...]) -> AccumulatorLayout:
     return AccumulatorLayout(input, aggregates, append=True)
+
+
+class StreamWindowDefaults(KernelDefaults):
+    """The defaults of a kernel whose windows come out as `result` says."""
+
+    __slots__ = ()
+
+    result: WindowOutput
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        """The only input."""
+        return (self.result.input,)
+
+    @property
+    def output(self) -> pa.Schema:
+        """The columns of the result."""
+        return self.result.output

@@ -20,7 +20,8 @@ from service.formats.avro.schema import (
 
 
 def written(schema: Schema, document: ParsedSchema, value: Any) -> bytes:
-    """Return the bytes of a default; that of a union is one of its first branch. Raises AvroSchemaError."""
+    """Return the bytes of a default; that of a union is one of its first branch. Raises AvroSchemaError if the
+    value does not fit."""
     schema = document.resolved(schema)
     try:
         return _written(schema, document, value)
@@ -64,7 +65,11 @@ def _written(schema: Schema, document: ParsedSchema, value: Any) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Return an int or a long of Avro."""
+    """Return an int or a long of Avro.
+
+    >>> [varint(number).hex() for number in (0, -1, 1, 64)]  # the lowest bit is the sign
+    ['00', '01', '02', '8001']
+    """
     rest = (number << 1) ^ (number >> 63)
     made = bytearray()
     while rest > 0x7F:

@@ -44,7 +44,12 @@ def derived(
     names: Sequence[str], types: Sequence[DataType], nullable: Sequence[bool], *, legacy: bool, name: str = RECORD
 ) -> dict[str, Any]:
     """Return the schema of a record of these columns, as JSON has it. With `legacy`, a TIMESTAMP is a timestamp of UTC,
-    as it was in Flink before 1.19, not a local timestamp. Raises NoAvroType."""
+    as it was in Flink before 1.19, not a local timestamp. Raises NoAvroType for a type that Avro cannot carry.
+
+    >>> from service.plan.types import BIGINT, STRING
+    >>> derived(["name", "n"], [STRING, BIGINT], [False, True], legacy=False)["fields"]
+    [{'name': 'name', 'type': 'string'}, {'name': 'n', 'type': ['null', 'long'], 'default': None}]
+    """
     fields: list[dict[str, Any]] = []
     for column, type_, may_be_null in zip(names, types, nullable, strict=True):
         schema = _schema(type_, f"{name}_{column}", legacy)

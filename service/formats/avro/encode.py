@@ -38,6 +38,13 @@ def encode(schema: Schema, document: ParsedSchema, column: pa.Array, places: Val
 
     Raises AvroSchemaError where the schema cannot take the column, NotEncodable where it cannot take some of
     its values.
+
+    >>> from service.formats.avro.schema import parse_schema
+    >>> from service.formats.not_encodable import all_rows
+    >>> document = parse_schema('["null", "string"]')
+    >>> cells = encode(document.root, document, pa.array(["é", None]), all_rows(2))
+    >>> [value.hex() for value in cells.binary().to_pylist()]  # the branch of the union, the length, the text
+    ['0204c3a9', '00']
     """
     schema = document.resolved(schema)
     if isinstance(schema, UnionOf):

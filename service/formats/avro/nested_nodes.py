@@ -21,10 +21,10 @@ from service.formats.avro.skipping import Skipper
 from service.formats.varints import Ints
 
 _FEW = 8
-"""So many lists or fewer are read one by one: what a step over a block costs apart from its rows is about as much."""
+"""Up to this many lists are read one by one: what a step over a block costs apart from its rows is about as much."""
 
 _MOST_EMPTY = 1 << 16
-"""Items of a list that take no bytes at all. Any number of them would fit into a record."""
+"""Items of a list that take no bytes. Any number of them would fit into a record."""
 
 
 @dataclass(frozen=True, slots=True)

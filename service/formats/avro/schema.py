@@ -111,7 +111,8 @@ class ParsedSchema:
 
 
 def parse_schema(text: str, references: Sequence[str] = ()) -> ParsedSchema:
-    """Read a schema from its JSON, after those that it refers to; raises AvroSchemaError."""
+    """Read a schema from its JSON, after those that it refers to. Raises AvroSchemaError for what Avro does not allow,
+    or what cannot be carried here."""
     try:
         *others, declared = [json.loads(each) for each in (*references, text)]
     except ValueError as error:

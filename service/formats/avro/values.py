@@ -113,7 +113,7 @@ def hexadecimal(found: pa.Array, cursor: Cursor, places: Places) -> pa.Array:
 
 
 def decimals(type_: DataType, scale: int) -> OfBytes:
-    """Return Two's complement numbers, the highest byte first, of this scale as DECIMALs of a scale that is not
+    """Return two's complement numbers, the highest byte first, of this scale as DECIMALs of a scale that is not
     smaller."""
     wanted = arrow(type_)
 

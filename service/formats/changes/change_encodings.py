@@ -36,7 +36,7 @@ ChangeEncoding = Callable[[pa.Array, ChangePairs], EncodedChanges]
 
 
 def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """Return rows as they are: nothing can be said but that a row is new. Raises ValueError for any other change.
+    """Return rows as they are. Raises ValueError for any change but an insert, for which the format has no sign.
 
     >>> print(*plain(pa.array(['{"n":1}']), ChangePairs(np.array([-1]), np.array([0]))).values)
     {"n":1}

@@ -35,6 +35,11 @@ def debezium_avro(*, tombstones: bool, updates: bool) -> ChangeEncoding:
     writes it.
 
     What is encoded is each row behind the id of the schema of changes, as `AvroWriter` leaves it.
+
+    >>> rows = pa.array([b"\\0\\0\\0\\0\\x07A", b"\\0\\0\\0\\0\\x07B"])  # schema 7; the rows A and B
+    >>> update = ChangePairs(np.array([0]), np.array([1]))
+    >>> debezium_avro(tombstones=False, updates=True)(rows, update).values[0].as_py()
+    b'\\x00\\x00\\x00\\x00\\x07\\x02A\\x02B\\x02\\x02u'
     """
 
     def write(rows: pa.Array, pairs: ChangePairs) -> EncodedChanges:

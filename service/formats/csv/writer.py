@@ -15,7 +15,13 @@ from service.plan.types import DataType
 
 
 class CsvWriter:
-    """Writes the columns of a part in their order; a NULL is empty, or the null literal. Picklable."""
+    """Writes the columns of a part in their order; a NULL is empty, or the null literal. Picklable.
+
+    >>> from service.plan.types import BIGINT, STRING
+    >>> from tests.formats.wire import encode, table, values
+    >>> print(*values(encode(table({"id": BIGINT, "who": STRING}, "csv"), (1, (7, "ann, the first")))))
+    7,"ann, the first"
+    """
 
     def __init__(self, part: Part, form: Format, place: Mapping[int, str]) -> None:
         options = csv_options(form)

@@ -33,7 +33,7 @@ class Key(NamedTuple):
 
 
 _SEARCHED = 8
-"""The part of a block, one of so many, that is searched for single keys before all of them are found."""
+"""The part of a block (one in eight) that is searched for single keys before all of them are found."""
 
 
 class Texts:

@@ -30,7 +30,14 @@ class JsonReader:
 
 
 class JsonWriter:
-    """Writes objects of the columns of a part; a column that is not written is null. Picklable."""
+    """Writes objects of the columns of a part; a column that is not written is null. Picklable.
+
+    >>> from service.plan.types import DOUBLE, STRING
+    >>> from tests.formats.wire import encode, table, values
+    >>> print(*values(encode(table({"who": STRING, "amount": DOUBLE}), (1, ("ann", 1e7)), (1, (None, 0.5)))), sep="\\n")
+    {"who":"ann","amount":1.0E7}
+    {"who":null,"amount":0.5}
+    """
 
     def __init__(self, part: Part, form: Format, place: Mapping[int, str]) -> None:
         expressions: Sequence[str] = [place.get(index, "NULL") for index in part.columns]

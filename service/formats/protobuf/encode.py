@@ -53,7 +53,16 @@ _DEFAULTS = {"string": "", "bytes": b"", "bool": False}
 
 @dataclass(frozen=True, slots=True)
 class MessageEncoder:
-    """Writes messages of a schema. `null_text` stands for a text that is NULL in an array or a map."""
+    """Writes messages of a schema. `null_text` stands for a text that is NULL in an array or a map.
+
+    >>> from service.formats.not_encodable import all_rows
+    >>> from service.formats.protobuf.schemas.compiler import compiled
+    >>> schema = compiled('syntax = "proto3"; message Pay { string who = 1; optional int64 n = 2; }')
+    >>> rows = pa.array([{"who": "ann", "n": 150}, {"who": "bob", "n": None}])
+    >>> cells = MessageEncoder(schema).message(schema.messages["Pay"], rows, all_rows(2))
+    >>> [value.hex() for value in cells.binary().to_pylist()]  # each field behind its number; no field for NULL
+    ['0a03616e6e109601', '0a03626f62']
+    """
 
     schema: ProtobufSchema
     null_text: str = ""
@@ -244,6 +253,6 @@ def _behind_lengths(cells: Cells) -> Cells:
 
 
 def _misfit(field: ProtobufField, column: pa.Array) -> ProtobufSchemaError:
-    said = field.type or field.kind
-    declared = f"{'repeated ' if field.repeated else ''}{said}"
+    named = field.type or field.kind
+    declared = f"{'repeated ' if field.repeated else ''}{named}"
     return ProtobufSchemaError(f'the field "{field.name}", {declared}, cannot take a column of {column.type}')

@@ -192,7 +192,11 @@ class ProtobufWriter:
 
 
 def path_bytes(path: Sequence[int]) -> bytes:
-    """Return the path of a message as it stands in front of a value."""
+    """Return the path of a message as it stands in front of a value.
+
+    >>> path_bytes((0,)).hex(), path_bytes((1, 0)).hex()  # the first message; the first one inside the second
+    ('00', '040200')
+    """
     if tuple(path) == (0,):
         return b"\0"
     return signed(np.array([len(path), *path], np.int64)).data.tobytes()

@@ -118,7 +118,7 @@ class MessageBlock:
             self.wrong.setdefault(record, DeadLetter(reason, why + where))
 
     def fields(self, spans: Spans, wanted: Mapping[int, frozenset[int]]) -> dict[int, FieldValues]:
-        """Return the values of the fields of these numbers, each of which is written in one of the forms that are said.
+        """Return the values of the fields of these numbers, each of which is written in one of the given forms.
 
         What is written in another form is passed over, as is a field that is not wanted.
         """

@@ -203,12 +203,12 @@ class EmbeddedKafka:
                 guard.release()
 
     def _complaint(self, what: str) -> MachineError:
-        said = _read_from(self.folder / "broker.log", 0)
-        if "No space left on device" in said or "Disk quota exceeded" in said:
+        log = _read_from(self.folder / "broker.log", 0)
+        if "No space left on device" in log or "Disk quota exceeded" in log:
             return disk_full(self.folder)
-        if "Address already in use" in said:
+        if "Address already in use" in log:
             return MachineError(f"a port of the local Kafka broker ({self.bootstrap}) is taken", "choose another port")
-        lines = [line for line in said.splitlines() if "Exception" in line or "ERROR" in line] or said.splitlines()
+        lines = [line for line in log.splitlines() if "Exception" in line or "ERROR" in line] or log.splitlines()
         return MachineError(f"the local Kafka broker {what} ({lines[-1].strip() if lines else 'it said nothing'})")
 
 

@@ -95,9 +95,9 @@ class TransactionClient:
             raise ValueError("commit needs the digest of the batch")
         connection = self._open_connection()
         started = time.monotonic()
-        said = {"do": "commit", "digest": digest.hex(), "plan": plan.hex()}
+        request = {"do": "commit", "digest": digest.hex(), "plan": plan.hex()}
         try:
-            return WriteReport(**self._ask(connection, said)["report"])
+            return WriteReport(**self._ask(connection, request)["report"])
         except PeerGone as gone:
             self._digest = digest
             return self._settle(started, gone)
@@ -164,13 +164,13 @@ class TransactionClient:
 
     def _hear(self, connection: socket.socket) -> dict[str, Any]:
         try:
-            heard = wire.receive(connection)
+            reply = wire.receive(connection)
         except TimeoutError as late:
             raise self._silent() from late
-        assert isinstance(heard, dict)
-        if "error" in heard:
-            raise from_message(heard["error"])
-        return heard
+        assert isinstance(reply, dict)
+        if "error" in reply:
+            raise from_message(reply["error"])
+        return reply
 
     def _why_gone(self, connection: socket.socket) -> KafkaFailure:
         """The last message of a writer that has closed the connection, if there was one."""

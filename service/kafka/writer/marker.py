@@ -77,7 +77,7 @@ class Marker:
 
     @staticmethod
     def decode(value: bytes) -> Marker:
-        """Return the marker that `encode` wrote; KafkaConfigError for another format."""
+        """Return the marker that `encode` wrote. Raises KafkaConfigError for another format."""
         fields = json.loads(value)
         if fields.get("format") != FORMAT:
             raise KafkaConfigError(

@@ -7,6 +7,9 @@ can commit any more, so what the marker says stays true until this writer commit
 The order is therefore: look at the marker (a late attempt must not fence the rightful owner), take the epoch, read the
 marker again, write, write the marker, commit. A commit whose outcome is not known is settled by taking a new epoch and
 reading the marker. A writer that was fenced gives up and never takes the epoch back by itself.
+
+A transaction that the broker has ended for its time-out is TransactionExpired (`_discard_producer`). It ends the
+attempt; later attempts open their transactions when the batch is computed (`service/spark/query/transactions.py`).
 """
 
 from __future__ import annotations
@@ -206,12 +209,12 @@ class PartitionWriter:
             return True
         if known.batch == self._batch and digest is not None and digest[:PLAN] == known.digest[:PLAN]:
             return self._accept_changed_source()
-        said = f"batch {known.batch} was committed from source rows {known.digest.hex()[:16]}"
+        committed = f"batch {known.batch} was committed from source rows {known.digest.hex()[:16]}"
         asked = f"now comes batch {self._batch}" + (f" from {digest.hex()[:16]}" if digest else "")
         raise DigestMismatch(
             f'partition {self._partition} of query "{self._settings.query}" is ahead of this checkpoint, or was '
             "written from other rows",
-            f"{said}; {asked}",
+            f"{committed}; {asked}",
             "the checkpoint may be an older copy: use the newest one, or start with a new checkpoint",
         )
 

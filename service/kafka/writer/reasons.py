@@ -14,7 +14,7 @@ from service.kafka.writer.producer import Refusal
 
 def explain(reason: Fault, refusals: Mapping[Refusal, int], cannot: str) -> KafkaFailure:
     """Return the cause of a failed transaction: a refused record explains more than the failure that it caused."""
-    for (code, topic), size in sorted(refusals.items(), key=_telling_first):
+    for (code, topic), size in sorted(refusals.items(), key=_too_large_first):
         detail = f"the largest has {size} bytes (key and value): {Code(code).str()}"
         error = failure(code, detail, f"topic {topic} refused the records")
         if isinstance(error, MessageTooLarge) or reason.abortable:
@@ -29,6 +29,6 @@ def explain(reason: Fault, refusals: Mapping[Refusal, int], cannot: str) -> Kafk
     return error
 
 
-def _telling_first(refusal: tuple[Refusal, int]) -> bool:
+def _too_large_first(refusal: tuple[Refusal, int]) -> bool:
     """A record that is too large is the cause of all other refusals."""
     return refusal[0].code not in TOO_LARGE

@@ -11,7 +11,7 @@ Outcome = Literal["committed", "settled", "replayed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteReport:
-    """`outcome`: "committed" by this attempt; "settled", committed by this attempt, which only the marker could tell;
+    """`outcome`: "committed" by this attempt; "settled", committed by this attempt, which only the marker could show;
     "replayed", committed by an earlier attempt, so that this one wrote nothing. `rows`, `bytes` (keys and values) and
     `topics` (rows by topic) count what this attempt wrote; `milliseconds` is the time the commit took."""
 

@@ -239,11 +239,11 @@ def _attempt(attempt: Attempt, writer: PartitionWriter, digest: bytes | None, ea
     write = writer.begin(attempt.batch, digest, attempt.check, earlier)
     wire.send_message(attempt.connection, {"write": write})
     while True:
-        said = attempt.receive()
-        if isinstance(said, pa.RecordBatch):
-            writer.write(said, attempt.check)
-        elif said["do"] == "commit":
-            report = writer.commit(bytes.fromhex(said["digest"]), attempt.check, bytes.fromhex(said["plan"]))
+        request = attempt.receive()
+        if isinstance(request, pa.RecordBatch):
+            writer.write(request, attempt.check)
+        elif request["do"] == "commit":
+            report = writer.commit(bytes.fromhex(request["digest"]), attempt.check, bytes.fromhex(request["plan"]))
             return wire.send_message(attempt.connection, {"report": asdict(report)})
         else:
             writer.abort()

@@ -1,5 +1,9 @@
 """Every metric of the service: its type, its description, its labels. Tests check dashboards and alerts against it.
 
+Most values are set in `service/observability/observer.py`: from Spark's report of a batch (`progress.py`, the phases of
+the driver among it), and from what tasks have counted (`service/runtime/task_metrics.py`; `timed` counts their phases).
+`service/spark/supervision` sets those of executors (`executors.py`) and of memory and the JVM (`driver_metrics.py`).
+
 Labels are bounded by the pipeline (tables, topics and their partitions, operators) or by a short list of words. Two
 gauges are computed when Prometheus scrapes them, so that they are right while nothing moves: the lag of a partition
 and the age of a watermark.

@@ -26,7 +26,7 @@ class Counted:
         return sums
 
     def counts(self, metric: str, label: str) -> dict[str, int]:
-        """As `by`, in whole numbers, without what never happened."""
+        """Return what `by` does in whole numbers, without what never happened."""
         return {name: round(value) for name, value in self.by(metric, label).items() if value}
 
     def partitions(self, metric: str, source: str, **labels: str) -> dict[tuple[str, int], float]:

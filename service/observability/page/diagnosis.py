@@ -94,7 +94,7 @@ def _silence(job: JobStatus, now: float) -> Iterator[Finding]:
         text = f"No batch has ended for {seconds(now - job.batches.ended)}"
         slowest = job.batches.slowest_seconds or 0.0
         text += f", while those before took up to {seconds(slowest)}"
-        hint = "the log tells if tasks fail and are tried again; a very large batch takes long, too"
+        hint = "the log shows whether tasks fail and are tried again; a very large batch takes long, too"
         yield Finding("trouble", "batches", text, hint)
 
 

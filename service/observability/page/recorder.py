@@ -109,7 +109,9 @@ class Recorder:
         with self._lock:
             self._turn(query, "running").counted.clear()
 
-    def heard(self, query: str, number: int, counts: Mapping[str, float], samples: Iterable[Mapping[str, Any]]) -> None:
+    def counted(
+        self, query: str, number: int, counts: Mapping[str, float], samples: Iterable[Mapping[str, Any]]
+    ) -> None:
         """Note the counts of the tasks of batch `number`, before its report; samples are those of `formats.samples`."""
         now = self.clock()
         with self._lock:

@@ -88,10 +88,10 @@ class WindowJoin:
 class TemporalJoin:
     """Left rows, INNER or LEFT, with the version of the right row of the same key at their own time.
 
-    `right` is an upsert stream by `right_keys` of which every change is a version: one that is taken back ends the row
+    `right` is an upsert stream by `right_keys` of which every change is a version: one that is retracted ends the row
     of its key. In event time `right_time` is its time attribute; None says that `left_time` is PROCTIME(), or None
     where nobody reads it, and that a row meets the version that is there when it arrives. `untimed_deletes`: deletes of
-    `right` may come without a time. Where rows of `left` may be taken back, what they have met is forgotten after `ttl`
+    `right` may come without a time. Where rows of `left` may be retracted, what they have met is forgotten after `ttl`
     ms (0 = never).
 
     `waits`, in processing time only: no row of `left` is read before `right` has been read to where it ended when the
@@ -130,7 +130,7 @@ class LookupJoin:
     """Left rows, INNER or LEFT, with the rows that a table of a database has for their keys when they come.
 
     `right` is the scan of that table: it is asked for keys, and never read as a stream. Where rows of `left` may be
-    taken back, what they have met is forgotten after `ttl` ms (0 = never).
+    retracted, what they have met is forgotten after `ttl` ms (0 = never).
     """
 
     left: Node

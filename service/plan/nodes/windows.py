@@ -25,7 +25,7 @@ class Tumble:
 @dataclass(frozen=True, slots=True)
 class Session:
     """Windows that end `gap` ms after their last row. A table function has them for each value of the input's columns
-    at `partition`, an aggregate for each of its keys. Rows that may be taken back come out of a table function as they
+    at `partition`, an aggregate for each of its keys. Rows that may be retracted come out of a table function as they
     came if they are `numbered`."""
 
     gap: int

@@ -1,7 +1,7 @@
 """RAND() and UUID() become functions of the record that a row comes from, and rows of one time are in the order of
 their records where OVER windows of different partitions follow one another.
 
-A batch that is replayed must have the same rows, and a row that is taken back the same values. So a lot is not drawn
+A batch that is replayed must have the same rows, and a row that is retracted the same values. So a lot is not drawn
 but computed: from the topic, partition and offset of the row's record, and from the place of the call in the job. They
 travel with the rows as hidden columns, as far up as something is drawn. A row of a join comes from two records. A row
 of an aggregate comes from none, nor does one that a changelog may take back by a later record: what is drawn there

@@ -13,7 +13,7 @@ def number_session_rows(job: Job) -> Job:
     """Aggregate FIRST_VALUE, LAST_VALUE and lists of a session over its rows as it closes.
 
     Its totals are those of pieces of it, which are put together in the order of their times; and a session that is
-    still open may be parted where rows are taken back. Of a closed one all rows are there, in the order in which they
+    still open may be parted where rows are retracted. Of a closed one all rows are there, in the order in which they
     came.
 
     >>> from tests.sql.outline import shown

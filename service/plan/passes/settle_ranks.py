@@ -1,4 +1,4 @@
-"""Rows that may be taken back, numbered in the order of event time: each once, when the watermark reaches it."""
+"""Rows that may be retracted, numbered in the order of event time: each once, when the watermark reaches it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.plan.walk import fields, rewrite
 
 
 def settle_ranks(job: Job) -> Job:
-    """Answer ranks by event time that no condition bounds as OVER windows, where rows may be taken back.
+    """Answer ranks by event time that no condition bounds as OVER windows, where rows may be retracted.
 
     A rank under a bound stays a Top-N, which corrects itself.
 

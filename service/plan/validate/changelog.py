@@ -1,4 +1,4 @@
-"""Rows that are taken back, read by what cannot take its answer back or written where nothing can say so."""
+"""Retracted rows, read by what cannot take its answer back or written where nothing can say so."""
 
 from __future__ import annotations
 

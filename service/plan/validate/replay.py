@@ -1,4 +1,4 @@
-"""Expressions that would have another value for the same row later: on a replay, or when it is taken back."""
+"""Expressions that would have another value for the same row later: on a replay, or when it is retracted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def replay_problems(node: Node) -> Iterator[Problem]:
     asked = inputs(node)[:1] if once else inputs(node)
     changing = next((each for each in asked if mode(each) is Mode.RETRACT), None)
     if isinstance(node, LookupJoin | WindowJoin) or (isinstance(node, TemporalJoin) and node.right_time is None):
-        changing = None  # a row is taken back with what it has met, and rows of a window meet once, when it closes
+        changing = None  # a row is retracted with what it has met, and rows of a window meet once, when it closes
     for place, value in enumerate(values):
         if repeatable(value):
             continue

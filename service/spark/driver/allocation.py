@@ -27,9 +27,18 @@ WORKERS: Mapping[str, str] = {
     # would hold more by them.
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
-"""For Python workers beside."""
+"""The variables for Python workers alone."""
 
 
 def environment() -> dict[str, str]:
-    """Return the variables that are not set already."""
-    return {name: value for name, value in ENVIRONMENT.items() if name not in os.environ}
+    """Return the variables of ENVIRONMENT that are not set already."""
+    return _not_set(ENVIRONMENT)
+
+
+def of_workers() -> dict[str, str]:
+    """Return the variables of WORKERS that are not set already."""
+    return _not_set(WORKERS)
+
+
+def _not_set(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name not in os.environ}

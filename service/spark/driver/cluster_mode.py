@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.settings import Kubernetes, Spark
-from service.spark.driver.allocation import ENVIRONMENT, WORKERS
+from service.spark.driver.allocation import ENVIRONMENT
 
 DRIVER_PORT = 7078
 """Where executors reach the driver."""
@@ -67,12 +67,10 @@ def is_kubernetes(master: str) -> bool:
 
 def suggested(spark: Spark) -> dict[str, str]:
     """Return the settings that the user's own Spark settings may change."""
-    workers = {f"spark.executorEnv.{name}": value for name, value in WORKERS.items() if name not in os.environ}
     if is_local(spark.master):
-        return {"spark.driver.memory": spark.driver_memory, "spark.locality.wait": "0", **workers}
+        return {"spark.driver.memory": spark.driver_memory, "spark.locality.wait": "0"}
     executor = spark.executor
     settings = {
-        **workers,
         "spark.driver.memory": spark.driver_memory,
         "spark.executor.instances": str(executor.instances),
         "spark.executor.cores": str(executor.cores),

@@ -68,11 +68,11 @@ def _become_helper(asking: socket.socket) -> NoReturn:
     """
     code = 1
     try:
-        said, streams, _, _ = socket.recv_fds(asking, LARGEST, 3)
+        message, streams, _, _ = socket.recv_fds(asking, LARGEST, 3)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
             os.close(stream)
-        request = json.loads(said)
+        request = json.loads(message)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _serve(request["arguments"], request["environment"])
         code = 0

@@ -27,9 +27,9 @@ def own_classes(archives: Sequence[Path], spark: Path) -> Path:
     Two processes may do so at the same time: the archive appears atomically. Raises MachineError, NotCompiled.
     """
     sources = sorted(SOURCES.rglob("*.java"))
-    said = "\n".join([*(jar.name for jar in archives), *(source.read_text() for source in sources)])
+    inputs = "\n".join([*(jar.name for jar in archives), *(source.read_text() for source in sources)])
     home = archives[0].parent
-    target = home / f"tailrace-{hashlib.sha256(said.encode()).hexdigest()[:16]}.jar"
+    target = home / f"tailrace-{hashlib.sha256(inputs.encode()).hexdigest()[:16]}.jar"
     if not target.exists():
         with writing_to(home):
             _make(target, sources, [*archives, *sorted(spark.glob("*.jar"))])

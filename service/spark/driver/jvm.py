@@ -85,27 +85,27 @@ class Jvm:
     """A JVM that runs Spark's gateway. It ends when this process ends, for whatever reason."""
 
     def __init__(
-        self, settings: Mapping[str, str], jars: Sequence[Path], scratch: Path, tell: Callable[[str], None]
+        self, settings: Mapping[str, str], jars: Sequence[Path], scratch: Path, on_line: Callable[[str], None]
     ) -> None:
         """Start the JVM.
 
-        `settings` are Spark's; `jars` come before its own; `tell` gets its output, line by line. Its temporary files
-        are in the folder `scratch`, which is removed when this process is killed.
+        `settings` are Spark's; `jars` come before its own; `on_line` receives its output, line by line. Its temporary
+        files are in the folder `scratch`, which is removed when this process is killed.
         """
         self._folder = scratch / "jvm"
         self._folder.mkdir(mode=0o700)
         temporary = temporary_folder(scratch)
         temporary.mkdir()
-        self._tell = tell
+        self._on_line = on_line
         self._last: list[str] = []
         home = spark_home()
         arguments = self._folder / "arguments"
         # A file: the class path is long, and everybody can read a command line.
         words = [f"-Djava.io.tmpdir={temporary}", *options(settings, jars)]
-        said = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings), GATEWAY]))
+        text = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings), GATEWAY]))
         with open(os.open(arguments, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(said)
-        self._archives = CREATE in said
+            file.write(text)
+        self._archives = CREATE in text
         os.environ["PYSPARK_PYTHON"] = sys.executable
         python_path = os.pathsep.join([*PYTHON_PATH, *filter(None, [os.environ.get("PYTHONPATH")])])
         fork_server = str(self._folder / "forks")
@@ -179,7 +179,7 @@ class Jvm:
             if not text or is_noise(text):
                 continue
             self._last = [*self._last[-4:], text]
-            self._tell(text)
+            self._on_line(text)
 
 
 def temporary_folder(scratch: Path) -> Path:
@@ -210,13 +210,13 @@ def class_archive(jars: Sequence[Path]) -> Path:
     """Return the place of the archive of classes for this Java and this class path, whether or not it exists; see
     `class_archive`."""
     path = class_path(spark_home(), jars, {}).split(os.pathsep)
-    said = [str(Path(_java()).resolve()), *(f"{jar} {Path(jar).stat().st_size}" for jar in path)]
-    digest = hashlib.sha256("\n".join(said).encode()).hexdigest()
+    parts = [str(Path(_java()).resolve()), *(f"{jar} {Path(jar).stat().st_size}" for jar in path)]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return jars[0].with_name(f"classes-{digest[:16]}.jsa")
 
 
 def class_path(home: Path, jars: Sequence[Path], settings: Mapping[str, str]) -> str:
-    """Our archives, those of the settings, Spark's own; always in the same order."""
+    """Return our archives, those of the settings, and Spark's own; always in the same order."""
     given = [jar.removeprefix("file://") for jar in settings.get("spark.jars", "").split(",")]
     extra = settings.get("spark.driver.extraClassPath", "").split(os.pathsep)
     ours = [*(str(jar.resolve()) for jar in jars), *extra, *given]

@@ -11,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from service.spark.driver.allocation import of_workers
 from service.spark.driver.cluster_mode import is_local
 from service.spark.driver.jvm import Jvm, JvmFailed
 from service.spark.internals.callbacks import open_callbacks
@@ -45,6 +46,9 @@ def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int) 
         # As text: to read the exception later, Spark would ask a JVM that has ended for it.
         raise JvmFailed(f"Spark did not start: {error.java_exception.toString()}") from None
     session.sparkContext.setLogLevel("WARN")
+    # They come with each function that is sent to a Python worker; `spark.executorEnv` would give them to the
+    # executor's JVM, too. What the user has set there is among them already.
+    session.sparkContext.environment = of_workers() | session.sparkContext.environment
     if is_local(settings["spark.master"]):
         threading.Thread(target=_warm_up, args=(session, partitions), name="warm-up", daemon=True).start()
     open_callbacks(session)

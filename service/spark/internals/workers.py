@@ -38,11 +38,11 @@ GATEWAY_PORT, GATEWAY_SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """The environment variables from which PySpark takes port and secret of a running gateway."""
 
 
-def gateway_address(said: bytes) -> dict[str, str]:
+def gateway_address(content: bytes) -> dict[str, str]:
     """Return port and secret of the gateway as the environment of PySpark, from the file that the gateway has written:
     two integers of four bytes, the port and the length of the secret, then the secret."""
-    port, length = struct.unpack_from(">ii", said)
-    return {GATEWAY_PORT: str(port), GATEWAY_SECRET: said[8 : 8 + length].decode()}
+    port, length = struct.unpack_from(">ii", content)
+    return {GATEWAY_PORT: str(port), GATEWAY_SECRET: content[8 : 8 + length].decode()}
 
 
 def daemon_manager() -> Callable[[], Any]:

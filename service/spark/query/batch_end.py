@@ -39,18 +39,18 @@ interpreted one. Interpreting costs 0.1 to 0.3 microseconds a record."""
 
 
 class BatchEnd:
-    """Ends a batch: Spark calls it in a thread of its own. `run` runs the tasks and returns their reports, `hear` is
+    """Ends a batch: Spark calls it in a thread of its own. `run` runs the tasks and returns their reports, `receive` is
     called with the report of the batch; `failure` is the error of the last batch: Spark keeps only its text."""
 
     def __init__(
         self,
         spec: JobSpec,
-        hear: Callable[[Mapping[str, Any]], None],
+        receive: Callable[[Mapping[str, Any]], None],
         run: Callable[[DataFrame, str], list[bytes]] = collected,
     ) -> None:
         self.failure: Exception | None = None
         self._spec = spec
-        self._hear = hear
+        self._receive = receive
         self._run = run
         self._files = spec.state.open()
         self._plan_before: BatchPlan | None = None
@@ -81,7 +81,7 @@ class BatchEnd:
         if self._spec.one_host:
             PayloadFiles(Path(self._spec.scratch) / self._spec.run, batch).remove()
             forget_attempts(self._spec, batch)
-        self._tell(batch, task_reports)
+        self._report(batch, task_reports)
 
     def _refuse_if_done(self, batch: int) -> None:
         """Raise BatchAlreadyDone if Spark has marked the batch as done: this driver was paused, another one has done
@@ -106,14 +106,14 @@ class BatchEnd:
         )
         return self._plan_before
 
-    def _tell(self, batch: int, reports: list[TaskReport]) -> None:
-        """An error in `hear` loses the report, not the batch."""
+    def _report(self, batch: int, reports: list[TaskReport]) -> None:
+        """An error in `receive` loses the report, not the batch."""
         total = TaskMetrics()
         for each in reports:
             total.absorb(each.metrics)
         count_traffic(total, self._files)
         try:
-            self._hear(
+            self._receive(
                 {
                     "batch": batch,
                     "metrics": asdict(total),

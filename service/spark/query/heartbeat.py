@@ -108,7 +108,7 @@ class TickReader(SimpleDataSourceStreamReader):
         return self.readBetweenOffsets(start, end), end
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-        """Return one envelope to every shard of every level that hears a source."""
+        """Return one envelope to every shard of every level that receives rows of a source."""
         channels = {int(k): tuple(v) for k, v in end["channels"].items()}
         # The checkpoint's log may be from a version in which no source waited.
         tick = Tick(channels, tuple(end["ended"]), tuple(end.get("waiting", ())))

@@ -26,7 +26,7 @@ class JobSpec:
 
     `decoders` and `encoders` are by source and by output. A source is read in `readers` tasks, one a Kafka partition
     if 0, which compute `block_rows` records at a time. `limits` are the end offsets of bounded channels. `writers`
-    are the Kafka clusters that are written to, one transaction each; `writer_of` tells which one an output goes to, and
+    are the Kafka clusters that are written to, one transaction each; `writer_of` says which one an output goes to, and
     `side_writer` the one that dead letters and late rows go to, of at most `side_bytes` each; a task shows `samples`
     rows of each kind. `state` is where the blocks are. `run` names this run of the query: sockets live under `scratch`
     in a folder of that name and die with it. `one_host` says that all tasks run on the driver's host. Batch

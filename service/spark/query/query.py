@@ -80,9 +80,9 @@ class QueryBuilder:
         """
         program = self._spec.program
         branches = [self._ingested(source) for source in program.sources]
-        heard = [self._topology.levels_heard_by(s.id) for s in program.sources]
-        levels = sorted({level for each in heard for level in each})
-        always = any(each != levels for each in heard)
+        receiving = [self._topology.levels_receiving(s.id) for s in program.sources]
+        levels = sorted({level for each in receiving for level in each})
+        always = any(each != levels for each in receiving)
         ticks = self._ticks(tick_ms, levels, topics, always=always)
         # Without levels nothing reads a tick, so none has rows: its source only makes batches run.
         branches.append(ticks if program.levels else ticks.selectExpr("payload AS report"))

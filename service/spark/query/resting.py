@@ -15,7 +15,7 @@ SMALL = 0.1
 """Seconds of processor time of a small task."""
 
 RESTS = 16
-"""Small tasks in a row after which a worker rests: in a backlog, tasks of levels that hear little lie between those
+"""Small tasks in a row after which a worker rests: in a backlog, tasks of levels that receive little lie between those
 that do the work."""
 
 AGAIN = 1024
@@ -26,7 +26,7 @@ class Rest:
     """Counts the tasks of this worker, and has `trim` give memory back when it rests."""
 
     def __init__(self, trim: Callable[[], None], used: Callable[[], float] = time.process_time) -> None:
-        """`used` tells the processor time of this process."""
+        """`used` returns the processor time of this process."""
         self._trim = trim
         self._used = used
         self._small = 0

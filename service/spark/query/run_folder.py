@@ -39,27 +39,27 @@ class RunFolder:
         """Return the file with the offsets up to which batches read a source for now."""
         return self.path / f"ends-{source}.json"
 
-    def tell_ends(self, ends: Mapping[int, str]) -> None:
+    def write_ends(self, ends: Mapping[int, str]) -> None:
         """Write the offsets up to which sources are read for now: Spark's JSON of offsets, by source."""
         for source, offsets in ends.items():
             path = self.ends_file(source)
             if not path.exists() or path.read_text() != offsets:
                 _replace(path, offsets)
 
-    def tell_ended(self, sources: Iterable[int]) -> None:
+    def write_ended(self, sources: Iterable[int]) -> None:
         """Write which bounded sources are read to their ends. The ticks read it, and send it to every shard."""
         _replace(self.path / _ENDED, json.dumps(sorted(sources)))
 
     def ended(self) -> list[int]:
-        """Return the sources of `tell_ended`."""
+        """Return the sources of `write_ended`."""
         return _listed(self.path / _ENDED)
 
-    def tell_waiting(self, sources: Iterable[int]) -> None:
+    def write_waiting(self, sources: Iterable[int]) -> None:
         """Write which sources are not read before the tables that they wait for."""
         _replace(self.path / _WAITING, json.dumps(sorted(sources)))
 
     def waiting(self) -> list[int]:
-        """Return the sources of `tell_waiting`."""
+        """Return the sources of `write_waiting`."""
         return _listed(self.path / _WAITING)
 
     def hold(self) -> None:

@@ -44,7 +44,7 @@ class BatchPace:
         assert self._sizing is not None
         return self._sizing.rows
 
-    def hear(self, report: Mapping[str, Any]) -> None:
+    def note(self, report: Mapping[str, Any]) -> None:
         """Note the counts of a batch: the bytes that it read, and those sent to the level that received most."""
         counts = [(*parsed(name), n) for name, n in report["metrics"]["counts"].items()]
         read = sum(n for name, _, n in counts if name == "input_bytes_total")

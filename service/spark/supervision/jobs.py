@@ -90,7 +90,7 @@ class Jobs:
                     self._session,
                     deployment,
                     scratch,
-                    self._hear(deployment.program.name),
+                    self._receiver(deployment.program.name),
                 ),
                 deployment,
                 observer,
@@ -152,15 +152,15 @@ class Jobs:
                 self._observer.started(job.name)
                 for table, topics in job.runner.added_topics().items():
                     self._observer.topics_added(job.name, table, topics)
-                self._tell_of_upgrade(job)
-                self._tell_of_waiting(job)
+                self._report_upgrade(job)
+                self._report_waiting(job)
                 missing = job.runner.missing()
                 if missing is not None:
                     self._observer.rolls_forward(job.name, *missing)
             return
         finished = job.runner.finished()
         self._note(job)
-        self._tell_of_waiting(job)
+        self._report_waiting(job)
         if time.monotonic() >= job.look_at:
             job.look_at = time.monotonic() + PHASE_EVERY
             self._observer.at(job.name, job.runner.phase())
@@ -170,13 +170,13 @@ class Jobs:
             job.ends.close()
             self._observer.finished(job.name)
 
-    def _tell_of_upgrade(self, job: _Watched) -> None:
+    def _report_upgrade(self, job: _Watched) -> None:
         upgrade = job.runner.upgrade
         if upgrade is not None:
             kept, gone = upgrade.of(Fate.KEPT), upgrade.of(Fate.GONE)
             self._observer.upgraded(job.name, len(kept), gone, upgrade.notes)
 
-    def _tell_of_waiting(self, job: _Watched) -> None:
+    def _report_waiting(self, job: _Watched) -> None:
         waiting = job.runner.waiting()
         for table in dict.fromkeys([*job.waiting, *waiting]):
             if job.waiting.get(table) != waiting.get(table):
@@ -240,7 +240,7 @@ class Jobs:
         if not failure.raised(*FINAL) and not self._jvm_gone(error) and (jumped := job.runner.clock_jumped()):
             # A broker refuses records from the future, so the clock may be the cause of any failure.
             cause, failure = jumped, failure_of(jumped)
-        said = summary(cause)
+        reason = summary(cause)
         with suppress(*NO_JVM):  # the end of the JVM is noticed at the next check
             job.runner.stop()
         patient = is_patient(failure)
@@ -253,15 +253,15 @@ class Jobs:
             job.code = WRONG if is_misconfigured(failure) else FAILED
             job.ends.close()
             alone = all(other.done for other in self._watched)
-            self._observer.gave_up(job.name, said, full(error), alone=alone)
+            self._observer.gave_up(job.name, reason, full(error), alone=alone)
             return
         wait = min(self._settings.retry.backoff / 1000 * 2 ** max(0, job.failures - 1), LONGEST_BACKOFF)
         wait = LONGEST_BACKOFF if untimely else wait
         job.start_at = time.monotonic() + wait
         if patient:
-            self._observer.waiting(job.name, said)
+            self._observer.waiting(job.name, reason)
         else:
-            self._observer.failed(job.name, said, job.failures, wait, full(error))
+            self._observer.failed(job.name, reason, job.failures, wait, full(error))
 
     def _learned(self, job: _Watched, failure: SparkFailure) -> bool:
         """Whether the failure has shown a limit of a topic: then the next attempt may succeed, and the number of such
@@ -281,8 +281,8 @@ class Jobs:
                 process.wait(5)  # its sockets close a moment before it has ended
         return process.poll() is not None
 
-    def _hear(self, name: str) -> Any:
-        return lambda report: self._observer.heard(name, report)
+    def _receiver(self, name: str) -> Any:
+        return lambda report: self._observer.counted(name, report)
 
 
 def summary(error: Exception) -> str:

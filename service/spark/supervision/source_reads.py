@@ -5,10 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from service.checkpoint.batch_log import OFFSETS, ends, last
+from service.checkpoint.files import Files
 from service.deployment.deployment import Deployment
 from service.runtime.watermarks import channel_name
 from service.spark.query.query import SourceOptions
 from service.spark.query.run_folder import RunFolder
+
+
+def starting_offsets(deployment: Deployment, files: Files) -> dict[int, str]:
+    """Return where each Kafka source begins if Spark's log has no offsets of it: Spark's JSON of offsets, or
+    'earliest' for a source for which a batch has been planned already."""
+    program = deployment.program
+    planned = last(files, OFFSETS)
+    stops = ends(files, planned) if planned >= 0 else []
+    begun = {source.id for source, stop in zip(program.sources, stops, strict=False) if stop is not None}
+    return {
+        source.id: "earliest" if source.id in begun else deployment.starting_offsets(source.id)
+        for source in program.sources
+        if source.id in deployment.source_addresses
+    }
 
 
 def source_options(

@@ -205,7 +205,7 @@ class _Compiler:
 
 
 def field_of(value: Expression, name: str) -> Expression:
-    """Return the field `name` of a ROW."""
+    """Return the field `name` of a ROW. Raises SqlError if there is none."""
     if not isinstance(value.type, Row):
         raise SqlError(f"{flink(value.type)} has no field {name}", hint="only a ROW has fields")
     if name not in value.type.names:

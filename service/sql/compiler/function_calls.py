@@ -59,7 +59,8 @@ _GROUPING = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 
 
 def applied(name: str, arguments: Sequence[Expression], context: Context) -> Expression:
-    """Return the function `name` of the table applied to `arguments`."""
+    """Return the function `name` of the table applied to `arguments`. Raises SqlError if none of its overloads takes
+    their types."""
     given = [a.type for a in arguments]
     for overload in FUNCTIONS[name]:
         if overload.takes(given):

@@ -13,10 +13,10 @@ Rule = Callable[[str, Sequence[DataType]], DataType]
 
 
 def aggregate_type(function: str, argument_types: Sequence[DataType], distinct: bool = False) -> DataType:
-    """Return the type of `function` over arguments of these types (none for COUNT(*)); SqlError if it does not take
-    them.
+    """Return the type of `function` over arguments of these types (none for COUNT(*)).
 
-    All but COUNT and APPROX_COUNT_DISTINCT are NULL over no rows.
+    All but COUNT and APPROX_COUNT_DISTINCT are NULL over no rows. Raises SqlError if the function does not take the
+    types.
     """
     if distinct and not argument_types:
         raise SqlError(f"{function}(DISTINCT *) has no meaning", hint="name the columns")

@@ -43,10 +43,11 @@ __all__ = ["assignable", "cast", "common_type"]
 def cast(
     expression: Expression, to: DataType, *, try_: bool = False, implicit: bool = False, zone: str = "UTC"
 ) -> Expression:
-    """Return `expression` as a value of type `to`; SqlError where Flink SQL knows no such cast.
+    """Return `expression` as a value of type `to`.
 
     `implicit` is the cast that INSERT and CASE make on their own: text is neither cut nor padded. `zone` is that of the
-    session, through which TIMESTAMP and TIMESTAMP_LTZ are converted.
+    session, through which TIMESTAMP and TIMESTAMP_LTZ are converted. Raises SqlError where Flink SQL knows no such
+    cast.
     """
     source = expression.type
     if source == to:

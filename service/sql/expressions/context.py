@@ -21,7 +21,7 @@ class Context:
     nanos_refused: bool = False
 
     def type_of(self, node: exp.DataType) -> DataType:
-        """Return the type that `node` names; ValueError, with a sentence for the user, for one that is not
+        """Return the type that `node` names. Raises ValueError, with a sentence for the user, if it is not
         supported."""
         type_ = data_type(node)
         fine = too_fine(node)
@@ -33,7 +33,7 @@ class Context:
         return type_
 
     def cut_to_microseconds(self, shown: str, at: exp.Expr) -> None:
-        """Note that a time loses its last digits; SqlError where the session refuses such times."""
+        """Note that a time loses its last digits. Raises SqlError where the session refuses such times."""
         if self.nanos_refused:
             raise SqlError(f"{shown} has more than {MAX_FRACTION} digits after the second", at=at)
         self.mistakes.note(

@@ -41,7 +41,12 @@ def string(text: str) -> Literal:
 
 
 def number(text: str) -> Literal:
-    """Return a number: INT, BIGINT or DECIMAL by its digits, DOUBLE if it has an exponent."""
+    """Return a number: INT, BIGINT or DECIMAL by its digits, DOUBLE if it has an exponent. Raises SqlError for more
+    than 38 digits, or beyond the range of DOUBLE.
+
+    >>> [types.flink(number(text).type) for text in ("7", "3000000000", "1.50", "1e3")]
+    ['INT', 'BIGINT', 'DECIMAL(3, 2)', 'DOUBLE']
+    """
     if "e" in text.lower():
         if not re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
             raise SqlError(f'"{text}" is not a number', hint="write the digits of the exponent, as in 1e3")
@@ -74,7 +79,8 @@ def null(type_: DataType = types.NULL) -> Literal:
 
 
 def unicode(node: exp.Expr) -> Literal:
-    """U&'caf\\00e9', also with UESCAPE: characters by their code points, in four digits, or six behind a plus."""
+    r"""Return the text of U&'caf\00e9', also with UESCAPE: characters by their code points, in four hexadecimal digits,
+    or six behind a plus. Raises SqlError for any other escape."""
     escape = node.args.get("escape")
     mark = escape.name if isinstance(escape, exp.Expr) else "\\"
     if len(mark) != 1 or mark in "+'\"0123456789abcdefABCDEF ":
@@ -95,7 +101,7 @@ def unicode(node: exp.Expr) -> Literal:
 
 
 def binary(digits: str) -> Literal:
-    """X'0AFF'."""
+    """Return X'0AFF' as BINARY of that length. Raises SqlError for anything but pairs of hexadecimal digits."""
     if len(digits) % 2 or not re.fullmatch(r"[0-9A-Fa-f]*", digits):
         raise SqlError(f"X'{digits}' is not a binary constant", hint="write an even number of hexadecimal digits")
     type_ = types.Binary(len(digits) // 2, fixed=True)
@@ -109,7 +115,8 @@ def to_microseconds(text: str) -> str:
 
 
 def typed(name: str, text: str) -> Literal:
-    """DATE '...', TIME '...' and TIMESTAMP '...'."""
+    """Return the constant DATE '...', TIME '...' or TIMESTAMP '...'; `name` is the first word. Raises SqlError for a
+    text that is not one."""
     shown = f"{name} {quoted(text)}"
     try:
         if name == "DATE":
@@ -134,7 +141,8 @@ up without an overflow."""
 
 
 def interval_value(node: exp.Expr) -> tuple[types.Interval, int]:
-    """Return the type and the length, in months or in milliseconds, of INTERVAL '...' UNIT [TO UNIT]."""
+    """Return the type and the length, in months or in milliseconds, of INTERVAL '...' UNIT [TO UNIT]. Raises SqlError
+    for a text that is none, or is longer than `MOST_YEARS`."""
     type_, value = _interval(node)
     if abs(value) > MOST_YEARS * (12 if type_.months else _YEAR):
         raise SqlError(

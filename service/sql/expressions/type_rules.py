@@ -65,7 +65,11 @@ def as_decimal(type_: DataType) -> Decimal:
 
 
 def adjusted(precision: int, scale: int) -> Decimal:
-    """DECIMAL(precision, scale); of more than 38 digits it gives up scale, down to 6, to keep the whole part."""
+    """Return DECIMAL(precision, scale); of more than 38 digits it gives up scale, down to 6, to keep the whole part.
+
+    >>> adjusted(45, 10)
+    Decimal(precision=38, scale=6)
+    """
     if precision <= _MAX:
         return Decimal(precision, scale)
     return Decimal(_MAX, max(_MAX - (precision - scale), min(scale, _MIN_ADJUSTED_SCALE)))

@@ -19,10 +19,13 @@ _CUSTOM = re.compile(r"GMT([+-])(\d{1,2})(?::?00)?")
 
 
 def zone_name(zone: str) -> str:
-    """Return the name in the time zone database of `zone`, which may also be Java's GMT-08:00; ValueError for any
-    other.
+    """Return the name in the time zone database of `zone`, which may also be Java's GMT-08:00. Raises ValueError for
+    any other.
 
     The database has names for whole hours, in which the sign is turned: Etc/GMT+8 is eight hours behind UTC.
+
+    >>> zone_name("GMT-08:00")
+    'Etc/GMT+8'
     """
     if custom := _CUSTOM.fullmatch(zone):
         hours = int(custom[2])
@@ -36,7 +39,7 @@ def zone_name(zone: str) -> str:
 
 @cache
 def checked_zone(zone: str) -> str:
-    """Return the name in the time zone database of a zone that a constant names; SqlError if it is none."""
+    """Return the name in the time zone database of a zone that a constant names. Raises SqlError if it is none."""
     try:
         return zone_name(zone)
     except ValueError:

@@ -101,7 +101,8 @@ def _unknown(letters: str, pattern: str) -> SqlError:
 
 
 def written(pattern: str) -> str:
-    """Return DuckDB text that writes the moment {0} by a Java pattern."""
+    """Return DuckDB text that writes the moment {0} by a Java pattern. Raises SqlError for letters that are not
+    supported."""
     pieces: list[str] = []
     directives = ""
 
@@ -173,7 +174,7 @@ def reader(pattern: str, *, lenient: bool = False) -> Reader:
     """Return how to read text by a Java pattern; leniently, a number may have fewer digits and more text may follow.
 
     A date without a year is one of 1970. A year of two digits is one of this century; leniently, it is one from 1969 to
-    2068.
+    2068. Raises SqlError for letters that cannot be read, or a distance from UTC that is not at the end.
     """
     expression, directives = "", ""
     weekday, century = "", ""

@@ -27,8 +27,8 @@ _NULL = exp.var("NULL")
 
 def _words(form: Form, path: Path, *clauses: str) -> tuple[str, ...]:
     """The path and what the clauses say, as constants of the call; an expression of DEFAULT is an argument of it."""
-    said = (form.keywords.get(clause, _NULL) for clause in clauses)
-    words = (_NULL.name if _is_null(each) else each.name if isinstance(each, exp.Var) else "DEFAULT" for each in said)
+    given = (form.keywords.get(clause, _NULL) for clause in clauses)
+    words = (_NULL.name if _is_null(each) else each.name if isinstance(each, exp.Var) else "DEFAULT" for each in given)
     return path.duckdb, path.array or "", "lax" if path.lax else "strict", *words
 
 
@@ -63,7 +63,8 @@ def _failure(form: Form, type_: DataType) -> str:
 
 
 def json_value(form: Form) -> Expression:
-    """JSON_VALUE: the scalar at the path, as text or as the type of RETURNING."""
+    """Return JSON_VALUE: the scalar at the path, as text or as the type of RETURNING. Raises SqlError for a path with
+    [*], or a type that RETURNING does not take."""
     value, path = _arguments(form)
     if path.array:
         raise SqlError("the path of JSON_VALUE leads to one value, without [*]")
@@ -111,7 +112,7 @@ def _behaviour(form: Form, node: exp.Expr, type_: DataType, arguments: list[Expr
 
 
 def json_query(form: Form) -> Expression:
-    """JSON_QUERY: the object or array at the path, as JSON text, whose keys are sorted."""
+    """Return JSON_QUERY: the object or array at the path, as JSON text, whose keys are sorted."""
     value, path = _arguments(form)
     if _returned(form) == Array(STRING):
         return _json_list(form, value, path)
@@ -201,7 +202,8 @@ def _json_list(form: Form, value: Expression, path: Path) -> Expression:
 
 
 def json_exists(form: Form) -> Expression:
-    """JSON_EXISTS: whether the path leads to a value other than null."""
+    """Return JSON_EXISTS: whether the path leads to a value other than null. Raises SqlError for an unknown answer ON
+    ERROR."""
     value, path = _arguments(form)
     found = _found(path)
     there = f"json_array_length({found}) > 0" if path.array else f"json_type({found}) <> 'NULL'"

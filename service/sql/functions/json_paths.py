@@ -23,7 +23,8 @@ class Path(NamedTuple):
 
 
 def read_path(text: str) -> Path:
-    """Return the path that `text` writes; without a mode it is strict."""
+    """Return the path that `text` writes; without a mode it is strict. Raises SqlError for what DuckDB cannot
+    follow."""
     mode, _, rest = text.strip().partition(" ")
     lax = mode.lower() == "lax"
     body = rest.strip() if mode.lower() in ("lax", "strict") else text.strip()

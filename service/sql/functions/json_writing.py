@@ -20,7 +20,8 @@ JSON_ITEM = "json_item"
 
 
 def json_text(type_: DataType) -> str:
-    """Return DuckDB text that writes {0}, of type `type_` and not NULL, as JSON."""
+    """Return DuckDB text that writes {0}, of type `type_` and not NULL, as JSON. Raises SqlError for a type that JSON
+    has no form for here."""
     if is_text(type_):
         return "CAST(to_json({0}) AS VARCHAR)"
     if is_integer(type_) or isinstance(type_, Decimal):
@@ -78,9 +79,10 @@ def _absent(form: Form, default: str) -> bool:
 
 
 def json_object(form: Form) -> Expression:
-    """JSON_OBJECT(KEY k VALUE v, ...): keys are constants; a NULL value is written unless ABSENT ON NULL.
+    """Return JSON_OBJECT(KEY k VALUE v, ...); a NULL value is written unless ABSENT ON NULL.
 
     Keys come sorted. Of a key given twice the last value counts; where NULL is absent, the last that is not NULL.
+    Raises SqlError for a key that is not constant.
     """
     values: list[Expression] = []
     keys: list[str] = []
@@ -105,7 +107,7 @@ def json_object(form: Form) -> Expression:
 
 
 def json_array(form: Form) -> Expression:
-    """JSON_ARRAY(v, ...): a NULL is left out unless NULL ON NULL."""
+    """Return JSON_ARRAY(v, ...): a NULL is left out unless NULL ON NULL."""
     values = tuple(form.compile(a) for a in form.arguments)
     absent = _absent(form, "ABSENT")
     texts = [written_as_json(v, f"{{{i}}}") for i, v in enumerate(values)]
@@ -121,7 +123,7 @@ def _enclosed(start: str, parts: list[str], end: str) -> str:
 
 
 def json_string(name: str, arguments: tuple[Expression, ...], context: object) -> Expression:
-    """JSON_STRING(v)."""
+    """Return JSON_STRING(v): any value as JSON text, NULL for NULL."""
     (value,) = arguments
     if isinstance(value, Literal) and value.type == types.NULL:
         return Literal("CAST(NULL AS VARCHAR)", STRING, "NULL")

@@ -16,7 +16,8 @@ from service.sql.functions.signature import Arguments, Table, built, plain
 
 
 def unified(arguments: Sequence[Expression], context: Context, what: str) -> tuple[Expression, ...]:
-    """Return `arguments`, all cast to the type that they have in common."""
+    """Return `arguments`, all cast to the type that they have in common. Raises SqlError if there is none; `what`, in
+    it, is what needs one."""
     type_ = common_type([a.type for a in arguments])
     if type_ is None:
         given = ", ".join(dict.fromkeys(flink(a.type) for a in arguments))
@@ -27,8 +28,8 @@ def unified(arguments: Sequence[Expression], context: Context, what: str) -> tup
 def comparable(
     left: Expression, right: Expression, context: Context, equality: bool = True
 ) -> tuple[Expression, Expression]:
-    """Return both sides of a comparison in a form that can be compared: text meets another type as a value of that
-    type."""
+    """Return both sides of a comparison in a form that can be compared: text beside another type is read as a value of
+    that type. Raises SqlError if that is not possible, as for the equality of a number and a text."""
     if is_numeric(left.type) and is_numeric(right.type):
         # DuckDB compares any two numbers by value, but would make a DECIMAL beside a FLOAT a FLOAT.
         if types.FLOAT in (left.type, right.type) and left.type != right.type:

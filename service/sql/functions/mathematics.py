@@ -51,7 +51,7 @@ def _rounded_decimal(name: str, value: Expression, type_: Decimal, digits: int, 
 
 
 def to_whole(name: str, value: Expression) -> Expression:
-    """CEIL and FLOOR of a number, of its own type, a DECIMAL without scale."""
+    """Return CEIL or FLOOR of a number, of the number's own type; a DECIMAL loses its scale."""
     if is_integer(value.type):
         return value
     result = Decimal(value.type.precision, 0) if isinstance(value.type, Decimal) else value.type

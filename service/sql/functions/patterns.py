@@ -30,7 +30,8 @@ def _refusal(pattern: str) -> str:
 
 
 def checked_pattern(pattern: Expression) -> str | None:
-    """Return the text of a constant regular expression, which DuckDB can take."""
+    """Return the text of a constant regular expression, None if it is not constant. Raises SqlError if DuckDB cannot
+    take it."""
     text = constant_text(pattern)
     if text is not None and (why := _refusal(text)):
         raise SqlError(
@@ -178,7 +179,11 @@ _CLASSES = {
 
 def similar_expression(pattern: str, escape: str | None) -> str:
     """Return the regular expression of a pattern of SIMILAR TO: % and _ are wildcards, | * + ? {} () [] as in
-    expressions."""
+    expressions. Raises SqlError if it ends with its escape character.
+
+    >>> similar_expression("a|b_%", None)
+    'a|b..*'
+    """
     out: list[str] = []
     i, inside = 0, False
     while i < len(pattern):

@@ -23,7 +23,8 @@ _DEFAULT_FRACTION = 6
 
 
 def printf(name: str, arguments: Arguments, context: Context) -> Expression:
-    """Return the format with a value in each place; arguments too many are passed over, as in Java."""
+    """Return the format with a value in each place; arguments too many are passed over, as in Java. Raises SqlError for
+    a format that is not constant, has an unknown place, or more places than values."""
     format_ = constant_text(arguments[0])
     if format_ is None:
         raise SqlError(f"the format of {name} must be a constant")

@@ -106,7 +106,8 @@ def _encoded(name: str, arguments: Arguments, context: Context) -> Expression:
 
 
 def trim(form: Form) -> Expression:
-    """TRIM(x), TRIM(BOTH|LEADING|TRAILING y FROM x): y is a set of characters, a blank if it is left out."""
+    """Return TRIM(x) or TRIM(BOTH|LEADING|TRAILING y FROM x): y is a set of characters, a blank if it is left out.
+    Raises SqlError for anything but text."""
     side = form.keywords["SIDE"].name if "SIDE" in form.keywords else "BOTH"
     arguments = tuple(form.compile(a) for a in form.arguments)
     if len(arguments) > 2 or not all(_is_text(a) for a in arguments):

@@ -40,7 +40,8 @@ _OF_A_TIME = ("HOUR", "MINUTE", "SECOND", "MILLISECOND")
 
 
 def unit_of(form: Form, node: exp.Expr, known: Mapping[str, object]) -> str:
-    """Return the unit that an argument names: SECOND, or SQL_TSI_SECOND as in JDBC."""
+    """Return the unit that an argument names: SECOND, or SQL_TSI_SECOND as in JDBC. Raises SqlError for one that is not
+    `known`."""
     name = node.name.upper().removeprefix("SQL_TSI_")
     if name not in known and name.removesuffix("S") in known:
         name = name.removesuffix("S")
@@ -83,7 +84,7 @@ def _part(unit: str, value: Expression) -> Call:
 
 
 def extract(form: Form) -> Expression:
-    """EXTRACT(unit FROM time)."""
+    """Return EXTRACT(unit FROM time), as BIGINT."""
     _counted(form, 2)
     return _part(unit_of(form, form.arguments[0], _PARTS), _wall(form.compile(form.arguments[1]), form))
 
@@ -99,7 +100,7 @@ def _short(unit: str) -> Special:
 
 
 def floor(form: Form) -> Expression:
-    """FLOOR and CEIL: of a number, or of a time to a unit."""
+    """Return FLOOR or CEIL of a number, or of a time to a unit. Raises SqlError for other types."""
     function = "FLOOR" if form.name == "FLOOR" else "CEIL"
     if len(form.arguments) == 1:
         value = form.compile(form.arguments[0])
@@ -149,7 +150,8 @@ _UNITS: Mapping[str, int] = {**MILLISECONDS, **MONTHS}
 
 
 def timestamp_add(form: Form) -> Expression:
-    """TIMESTAMPADD(unit, number, time)."""
+    """Return TIMESTAMPADD(unit, number, time). A DATE becomes a TIMESTAMP(3) with units shorter than a day. Raises
+    SqlError for a number that is not whole, or what is no time."""
     _counted(form, 3)
     unit = unit_of(form, form.arguments[0], _UNITS)
     number, time = form.compile(form.arguments[1]), form.compile(form.arguments[2])
@@ -186,7 +188,8 @@ _MONTHS_BETWEEN = f"list_transform([{_DAYS_BETWEEN}], lambda m: m - CASE WHEN {_
 
 
 def timestamp_diff(form: Form) -> Expression:
-    """TIMESTAMPDIFF(unit, from, to): whole units between, cut off towards zero; of months see `_DAYS_BETWEEN`."""
+    """Return TIMESTAMPDIFF(unit, from, to): whole units between, cut off towards zero; for months see `_DAYS_BETWEEN`.
+    Raises SqlError for a TIMESTAMP beside a TIMESTAMP_LTZ."""
     _counted(form, 3)
     unit = unit_of(form, form.arguments[0], _UNITS)
     start, end = (form.compile(a) for a in form.arguments[1:])

@@ -38,7 +38,7 @@ def _local(name: str, arguments: Arguments, context: Context) -> Expression:
 
 
 def pattern_of(name: str, argument: Expression) -> str:
-    """Return the text of a pattern, which must be known before the first row."""
+    """Return the text of a pattern, which must be known before the first row. Raises SqlError if it is not constant."""
     text = constant_text(argument)
     if text is None:
         raise SqlError(f"the pattern of {name} must be a constant", hint=f"write it out, such as '{_STANDARD}'")

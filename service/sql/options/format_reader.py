@@ -44,7 +44,7 @@ class FormatReader:
             if "descriptor-set" in own:
                 settings["descriptor-set"] = read["descriptor-set"] or ""
         if any(read[name] is None for name in ("schema", "descriptor-set") if name in own):
-            return None  # nothing more can be said of the table's columns
+            return None  # no more mistakes can be found in the table's columns
         if option.value == "protobuf-confluent" and "message-name" in own and "schema" not in own:
             self._options.missing(f"{prefix}schema", f"'{prefix}message-name' names one of its messages")
         with_registry = TRAITS[option.value].with_registry

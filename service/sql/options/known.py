@@ -38,7 +38,12 @@ class OptionKind:
 
 
 def duration(text: str) -> int:
-    """Return milliseconds of '10 s', '5min', '1 d'; a number alone is milliseconds, as in Flink."""
+    """Return milliseconds of '10 s', '5min', '1 d'; a number alone is milliseconds, as in Flink. Raises ValueError,
+    with what is allowed.
+
+    >>> duration("5min"), duration("250")
+    (300000, 250)
+    """
     found = re.fullmatch(r"\s*(\d+)\s*([a-zµ]*)\s*", text.lower())
     if found and found[2] in _UNITS:
         return int(found[1]) * _UNITS[found[2]]
@@ -178,7 +183,7 @@ DATABASE_URL = OptionKind("URL", _database_url)
 
 
 def one_of(*values: str) -> OptionKind:
-    """Return one of a few words; case does not matter."""
+    """Return the kind of option whose value is one of `values`; case does not matter."""
 
     def read(text: str) -> str:
         for value in values:

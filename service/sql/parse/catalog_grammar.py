@@ -17,7 +17,7 @@ _ONE = f"there is one catalog, {CATALOG}, with one database, {DATABASE}"
 
 
 def drop(parser: Parser, at: int) -> Drop | Passed:
-    """Return what follows DROP."""
+    """Return what follows DROP. Raises SqlError for what cannot be dropped."""
     parser._match_text_seq("TEMPORARY")
     parser._match_text_seq("SYSTEM")
     kind = parser._curr.text.upper() if parser._curr else ""
@@ -47,7 +47,7 @@ def use(parser: Parser, at: int) -> Passed:
 
 
 def show(parser: Parser, at: int) -> Passed:
-    """SHOW and DESCRIBE, which answer a person at a prompt."""
+    """Pass over SHOW and DESCRIBE, which answer a person at a prompt."""
     while parser._curr:
         parser._advance()
     return Passed(parser._tokens[0].text.upper(), "there is no prompt to answer at", at)

@@ -36,7 +36,7 @@ _INSTEAD: Mapping[exp.DType, tuple[str, str]] = {
 
 
 def data_type(node: exp.DataType) -> DataType:
-    """Return the type that `node` names; ValueError, with a sentence for the user, for one that is not supported."""
+    """Return the type that `node` names. Raises ValueError, with a sentence for the user, if it is not supported."""
     simple = _SIMPLE.get(node.this)
     if simple is not None:
         if node.expressions:

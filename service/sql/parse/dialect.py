@@ -78,7 +78,7 @@ class Flink(Dialect):
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of a whole file; SqlError where a string or a name does not end.
+    """Return the tokens of a whole file. Raises SqlError where a string or a name does not end.
 
     sqlglot takes the sign in 1e0+1 into the number, so such a number is set apart by a blank, which the places of the
     tokens do not show.
@@ -98,10 +98,8 @@ def tokenize(text: str) -> list[Token]:
 
 
 def parse_tokens(run: Tokens, text: str, method: Callable[[Any], T]) -> T:
-    """Return what `method` reads from the tokens of one statement, all of which it must use up.
-
-    The place of a mistake is that of the first token that cannot be read.
-    """
+    """Return what `method` reads from the tokens of one statement, all of which it must use up. Raises SqlError at the
+    first token that cannot be read."""
     reader: Any = FlinkParser(dialect=Flink(), error_level=ErrorLevel.IMMEDIATE)
     try:
         results: list[T] = reader._parse(method, list(run), text)

@@ -332,7 +332,8 @@ def _explain(parser: Parser, at: int) -> Explain:
 
 
 def hint_options(hint: exp.Hint | None) -> tuple[Option, ...]:
-    """Return the options of an OPTIONS('key' = 'value', ...) hint."""
+    """Return the options of an OPTIONS('key' = 'value', ...) hint. Raises SqlError for another hint, or another
+    form."""
     found: list[Option] = []
     for call in hint.expressions if hint else []:
         if call.name.upper() != "OPTIONS":

@@ -176,7 +176,7 @@ def _layout(parser: Parser) -> None:
 
 
 def with_clause(parser: Parser) -> tuple[Option, ...]:
-    """WITH ('key' = 'value', ...), or nothing."""
+    """Return the options of WITH ('key' = 'value', ...), none where it does not stand."""
     if not parser._match(TokenType.WITH):
         return ()
     _expect(parser, TokenType.L_PAREN, "(")
@@ -190,7 +190,7 @@ def with_clause(parser: Parser) -> tuple[Option, ...]:
 
 
 def option(parser: Parser) -> Option:
-    """'key' = 'value'."""
+    """Return the option 'key' = 'value'."""
     key, key_at = string(parser)
     _expect(parser, TokenType.EQ, "=")
     value, value_at = string(parser)
@@ -214,7 +214,7 @@ def local_name(parts: list[str]) -> str:
 
 
 def names(parser: Parser) -> tuple[Name, ...]:
-    """(a, b, ...)."""
+    """Return the names of (a, b, ...)."""
     _expect(parser, TokenType.L_PAREN, "(")
     found = [identifier(parser)]
     while parser._match(TokenType.COMMA):

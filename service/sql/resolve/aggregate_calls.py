@@ -90,8 +90,8 @@ def _present(value: Expression) -> Expression:
 
 
 def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCall:
-    """Return the aggregate call `node`, with its DISTINCT and FILTER (WHERE ...); QueryRejected if its mistakes are
-    noted."""
+    """Return the aggregate call `node`, with its DISTINCT and FILTER (WHERE ...). Raises SqlError, or QueryRejected if
+    its mistakes are noted."""
     condition: Expression | None = None
     if isinstance(node, exp.Filter):
         where = node.expression.this

@@ -57,7 +57,7 @@ def check_names(nodes: Iterable[exp.Expr], outer: Scope, inner: Scope, session: 
 
 
 def _unknown(names: Sequence[str], outer: Scope, inner: Scope) -> SqlError:
-    """What is wrong with a name, said by the query that its table is of."""
+    """The mistake of a name, as the query that its table is of reports it."""
     around = names[0] in outer.qualifiers and names[0] not in inner.qualifiers
     try:
         (outer if around else inner).lookup(names)

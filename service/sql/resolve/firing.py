@@ -15,7 +15,7 @@ _EMIT = "table.exec.emit."
 
 
 def firing_of(window: GroupWindow, relation: Relation, session: ResolveContext, at: exp.Expr) -> Firing | None:
-    """Return how often `window` over `relation` answers by the settings; None for once. SqlError where they do
+    """Return how often `window` over `relation` answers by the settings; None for once. Raises SqlError where they do
     not fit."""
     emit = session.emit
     processing = window.field.time is TimeKind.PROCESSING

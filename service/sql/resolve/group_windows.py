@@ -98,7 +98,8 @@ def with_window_time(nodes: Sequence[exp.Expr], relation: Relation, session: Res
 
 
 def find_group_window(nodes: list[exp.Expr], relation: Relation, session: ResolveContext) -> GroupWindow | None:
-    """Return the window among the expressions of GROUP BY, if there is one; SqlError for one that cannot be."""
+    """Return the window among the expressions of GROUP BY, None if there is none. Raises SqlError for one that is not
+    possible."""
     functions = [n for n in nodes if call_name(n) in GROUP_WINDOWS]
     if len(functions) > 1:
         raise SqlError("a query groups by one window at most", at=functions[1])

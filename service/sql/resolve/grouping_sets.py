@@ -60,7 +60,8 @@ def nodes_in(group: exp.Expr) -> list[exp.Expr]:
 
 
 def grouped_by(group: exp.Expr | None, scope: Scope) -> GroupedBy:
-    """Return the grouping sets of a GROUP BY clause: the product of those of its items."""
+    """Return the grouping sets of a GROUP BY clause: the product of those of its items. Raises SqlError for too
+    many."""
     items = list(group.expressions) if group is not None else []
     count = 1
     listed: list[_Sets] = []

@@ -71,7 +71,7 @@ def _sort(node: exp.Expr, left: Relation, right: Relation, found: Conditions, se
 
 
 def checked_condition(condition: Expression, node: exp.Expr) -> Expression:
-    """Return `condition`, which must be BOOLEAN."""
+    """Return `condition`. Raises SqlError if it is not BOOLEAN."""
     if flink(condition.type) not in ("BOOLEAN", "NULL"):
         raise SqlError(f"a condition must be BOOLEAN, this is {flink(condition.type)}", at=node)
     return condition

@@ -14,7 +14,7 @@ from service.plan.types import BOOLEAN
 from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.join_conditions import Conditions, Equality
 from service.sql.resolve.join_inputs import Keyed
-from service.sql.resolve.processing_time import timed_anew
+from service.sql.resolve.processing_time import retimed
 from service.sql.resolve.relation import Relation, WindowColumns
 from service.sql.resolve.window_joins import half_windowed, joined_windows
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
@@ -137,7 +137,7 @@ def _interval_join(
         fields=scope.fields,
         place=session.place(at),
     )
-    return timed_anew(Relation(node, scope), session.place(at), session)
+    return retimed(Relation(node, scope), session.place(at), session)
 
 
 def compiled_conditions(
@@ -163,7 +163,7 @@ _MATCHES = Field("matches", BOOLEAN, nullable=False)
 
 
 def joined_columns(keyed: Keyed, kind: JoinKind) -> tuple[ScopeColumn, ...]:
-    """Left's columns, then right's; those of a side that may be padded may be NULL."""
+    """Return the left columns, then the right ones; those of a side that may be padded may be NULL."""
     left, right = keyed.left.scope.columns, keyed.right.scope.columns
     if kind is JoinKind.MARK:
         return (*left, ScopeColumn(_MATCHES, alias=f"{INTERNAL}matches"))

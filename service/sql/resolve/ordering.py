@@ -13,7 +13,7 @@ from service.plan.table import TimeKind
 from service.sql.errors import SqlError
 from service.sql.resolve.context import ResolveContext, not_yet
 from service.sql.resolve.kept_times import timed_again
-from service.sql.resolve.processing_time import timed_anew
+from service.sql.resolve.processing_time import retimed
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import names_of
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
@@ -114,7 +114,7 @@ def ordered(query: exp.Expr, relation: Relation, session: ResolveContext, ttl: i
     place = session.place(order)
     sorted_ = replace(relation, node=TimeSort(input=relation.node, order=keys, place=place))
     waits = relation.scope.field(keys[0].column).time is TimeKind.EVENT
-    return timed_anew(sorted_, place, session) if waits else sorted_
+    return retimed(sorted_, place, session) if waits else sorted_
 
 
 def _is_time(relation: Relation, key: OrderBy) -> bool:

@@ -31,7 +31,7 @@ def resolve_over(
         return relation, items
     orders = {(c.partition, c.order) for c in calls.values() if isinstance(c, RankCall) and c.window_time is None}
     if len(orders) > 1 or any(isinstance(call, FramedCall) for call in calls.values()):
-        # A frame answers rows that may be taken back once, so that a number in the same order is final, too. So is one
+        # A frame answers rows that may be retracted once, so that a number in the same order is final, too. So is one
         # beside ranks in other orders, which are of the rows that it numbers.
         calls = _calls(select, relation, items, session, final=True)
     scope, place = relation.scope, session.place(select)

@@ -96,9 +96,9 @@ def called_by(node: exp.Window) -> str:
 def over_call(
     node: exp.Window, named: dict[str, exp.Window], relation: Relation, session: ResolveContext, *, final: bool
 ) -> FramedCall | RankCall:
-    """Return the call that `node` is; SqlError or QueryRejected if it is none.
+    """Return the call that `node` is. Raises SqlError, or QueryRejected if its mistakes are noted.
 
-    `named` are the windows of the query. `final` says that rows which may be taken back are answered once, when the
+    `named` are the windows of the query. `final` says that rows which may be retracted are answered once, when the
     watermark reaches their time.
     """
     scope = relation.scope

@@ -20,7 +20,8 @@ def named_windows(select: exp.Select) -> dict[str, exp.Window]:
 def definition(
     node: exp.Window, named: Mapping[str, exp.Window]
 ) -> tuple[list[exp.Expr], exp.Expr | None, exp.WindowSpec | None]:
-    """Return PARTITION BY, ORDER BY and the frame, from the call itself and the window that it names."""
+    """Return PARTITION BY, ORDER BY and the frame, from the call itself and the window that it names. Raises SqlError
+    if no window has the name."""
     partition = list(node.args.get("partition_by") or ())
     order, spec = node.args.get("order"), node.args.get("spec")
     alias = node.args.get("alias")

@@ -13,7 +13,8 @@ MOST_ROWS = 2**31 - 1
 
 
 def frame_of(spec: exp.WindowSpec | None, function: str) -> Frame:
-    """Return the frame; without one, all rows up to the current one: by time for aggregates, as in the standard."""
+    """Return the frame; without one, all rows up to the current one: by time for aggregates, as in the standard. Raises
+    SqlError for a frame that is not computed."""
     if spec is None:
         return Frame(rows=function in ("ROW_NUMBER", *NEIGHBOURS), preceding=None)
     rows = str(spec.args["kind"]).upper() == "ROWS"

@@ -15,7 +15,7 @@ from service.plan.expressions import Column, Expression
 from service.plan.nodes import Field, Frame, Over, OverCall, PairJoin, Place
 from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.over_calls import FramedCall, Reach
-from service.sql.resolve.processing_time import timed_anew
+from service.sql.resolve.processing_time import retimed
 from service.sql.resolve.ranking import RANK_FUNCTIONS
 from service.sql.resolve.relation import Relation, column, extended, projected
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
@@ -42,7 +42,7 @@ def with_answers(
     held = False
     for (reach, *_), group in sorted(groups.items(), key=lambda each: each[0][0]):
         if held and group[0].processing:
-            relation, held = timed_anew(relation, place, session), False
+            relation, held = retimed(relation, place, session), False
         if reach.outlasts_time:
             waiting.append(group)
         else:
@@ -50,7 +50,7 @@ def with_answers(
             held = held or not group[0].processing
     match waiting:
         case []:
-            return timed_anew(relation, place, session) if held else relation
+            return retimed(relation, place, session) if held else relation
         case [group]:
             return _over(relation, group, names, ttl, place)
         case _:

@@ -19,7 +19,7 @@ from service.sql.resolve.relation import Relation, column
 from service.sql.scope import Scope
 
 
-def timed_anew(relation: Relation, place: Place, session: ResolveContext) -> Relation:
+def retimed(relation: Relation, place: Place, session: ResolveContext) -> Relation:
     """Return `relation`, whose rows may come out later than they came, with the time at which they come out."""
     scope = relation.scope
     if not any(field.time is TimeKind.PROCESSING for field in scope.fields):

@@ -1,6 +1,6 @@
 """A hot key spread over shards: /*+ SKEW('side', 'key', value, ...) */.
 
-Rows of the hot side get a number that follows from the row alone, so a row that is taken back finds its place again.
+Rows of the hot side get a number that follows from the row alone, so a row that is retracted finds its place again.
 The rows of the other side are there once for each number, and the number is one more key of the join: each pair meets
 exactly once. Only rows with the values that are named are spread; without values, all are. The side that is repeated
 must not be padded, since each of its copies would be.

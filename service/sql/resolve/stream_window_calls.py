@@ -39,7 +39,8 @@ class StreamWindowCall:
 
 
 def find_call(nodes: Sequence[exp.Expr]) -> exp.Expr | None:
-    """Return the window of eKuiper's among the expressions of GROUP BY, if there is one; SqlError if there are two."""
+    """Return the window of eKuiper's among the expressions of GROUP BY, None if there is none. Raises SqlError if there
+    are two."""
     found = [n for n in nodes if call_name(n) in STREAM_WINDOWS]
     others = [n for n in nodes if call_name(n) in GROUP_WINDOWS]
     if found and len(found) + len(others) > 1:
@@ -48,7 +49,7 @@ def find_call(nodes: Sequence[exp.Expr]) -> exp.Expr | None:
 
 
 def stream_window_call(node: exp.Expr) -> StreamWindowCall:
-    """Return the window that `node` calls; SqlError for one that cannot be."""
+    """Return the window that `node` calls. Raises SqlError for one that is not possible."""
     name = call_name(node)
     clauses = {a.this.name: a.expression for a in node.expressions if isinstance(a, exp.Kwarg)}
     arguments = [a for a in node.expressions if not isinstance(a, exp.Kwarg)]

@@ -94,7 +94,8 @@ def resolve_function(source: exp.Expr, call: exp.Anonymous, session: ResolveCont
 
 
 def function_versions(function: TemporalFunction, relation: Relation) -> tuple[VersionStream, int]:
-    """Return the versions of `relation`, the function's table, and the position of their time."""
+    """Return the versions of `relation`, the function's table, and the position of their time. Raises SqlError if it
+    has none, or has them by another key than the function's."""
     listed = relation.scope.starred()
     key, time = tuple(listed[k] for k in function.key), listed[function.time]
     if mode(relation.node) is Mode.APPEND:

@@ -23,7 +23,7 @@ from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.join_nodes import compared, compiled_conditions, joined_columns
 from service.sql.resolve.kept_times import with_time
 from service.sql.resolve.lookup_joins import looked_up, lookup_join
-from service.sql.resolve.processing_time import timed_anew
+from service.sql.resolve.processing_time import retimed
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.skew import Skew, spread_all
 from service.sql.resolve.temporal_functions import (
@@ -137,7 +137,7 @@ def _joined(
         place=session.place(at),
     )
     joined = Relation(node, scope, left.windows)
-    return joined if right_time is None else timed_anew(joined, session.place(at), session)
+    return joined if right_time is None else retimed(joined, session.place(at), session)
 
 
 def _left_time(at: exp.Expr, left: Relation, session: ResolveContext) -> tuple[Relation, int]:

@@ -17,7 +17,7 @@ from service.sql.scope import Scope
 
 
 def resolve_values(values: exp.Values, session: ResolveContext) -> Relation:
-    """VALUES (...), (...): constant rows, each column of one type."""
+    """Return the relation of VALUES (...), (...): constant rows, each column of one type."""
     empty = Scope()
     rows: list[list[Expression]] = []
     for row in values.expressions:

@@ -15,7 +15,7 @@ Windows = tuple[WindowColumns, WindowColumns]
 def joined_windows(left: Relation, right: Relation, found: Conditions) -> Windows | None:
     """Return the windows of both inputs whose starts are equal, and their ends; None where it is no window join.
 
-    Rows that are taken back are not joined by windows, since a window is answered once.
+    Retracted rows are not joined by windows, since a window is answered once.
     """
     if mode(left.node) is not Mode.APPEND or mode(right.node) is not Mode.APPEND:
         return None

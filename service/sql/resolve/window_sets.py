@@ -1,7 +1,7 @@
 """DISTINCT, UNION, INTERSECT and EXCEPT of rows that carry windows: answered once, when a window closes.
 
 Equal rows are of one window, so that they are counted by window: how often a row is on each side says how often it is
-in the answer. Nothing is taken back, and what is kept ends with the window.
+in the answer. Nothing is retracted, and what is kept ends with the window.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SharedWindow:
 def shared_window(relations: Sequence[Relation]) -> SharedWindow | None:
     """Return the window that all of `relations` carry, if there is one that closes by the same kind of time for all.
 
-    Rows that are taken back have none, since a window is answered once.
+    Retracted rows have none, since a window is answered once.
     """
     if any(mode(each.node) is not Mode.APPEND for each in relations):
         return None

@@ -45,7 +45,7 @@ class WindowCall:
     at: exp.Expr
 
     def window(self) -> Window:
-        """Return the window, its lengths checked."""
+        """Return the window. Raises SqlError for lengths that do not fit each other."""
         match self.name:
             case "TUMBLE":
                 return Tumble(self._length("SIZE"), self._offset())
@@ -86,12 +86,12 @@ class WindowCall:
 
 
 def table_call(node: exp.Expr) -> WindowCall:
-    """TUMBLE(TABLE t, DESCRIPTOR(ts), ...), arguments by position or by name."""
+    """Return the call TUMBLE(TABLE t, DESCRIPTOR(ts), ...), arguments by position or by name."""
     return WindowCall(call_name(node), _arguments(node, _TABLE_ARGUMENTS[call_name(node)], "OFFSET"), node)
 
 
 def group_call(node: exp.Expr) -> WindowCall:
-    """TUMBLE(ts, ...) of GROUP BY, and of TUMBLE_START(ts, ...) and its companions."""
+    """Return the call TUMBLE(ts, ...) of GROUP BY, or of TUMBLE_START(ts, ...) and its companions."""
     name = call_name(node).split("_")[0]
     return WindowCall(name, _arguments(node, _GROUP_ARGUMENTS[name], ""), node)
 
@@ -125,7 +125,7 @@ def _arguments(node: exp.Expr, names: Sequence[str], optional: str) -> Mapping[s
 
 
 def described_time(node: exp.Expr) -> exp.Expr:
-    """Return the column inside DESCRIPTOR(ts)."""
+    """Return the column inside DESCRIPTOR(ts). Raises SqlError for anything else."""
     if call_name(node) != "DESCRIPTOR" or len(node.expressions) != 1:
         raise SqlError("the time column is written DESCRIPTOR(<column>)", at=node)
     found = node.expressions[0]
@@ -134,7 +134,8 @@ def described_time(node: exp.Expr) -> exp.Expr:
 
 
 def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
-    """Return the window with the PARTITION BY of its table argument, which SESSION alone has."""
+    """Return the window with the PARTITION BY of its table argument. Raises SqlError for a window that takes none:
+    SESSION alone does."""
     clause = data.args.get("partition")
     if clause is None:
         return window
@@ -162,7 +163,8 @@ def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
 
 
 def time_attribute(node: exp.Expr, scope: Scope, user: str) -> int:
-    """Return the position of the time attribute that `node` names; `user` is what needs it."""
+    """Return the position of the time attribute that `node` names. Raises SqlError for any other column; `user`, in it,
+    is what needs a time attribute."""
     if not isinstance(node, exp.Column):
         now = isinstance(node, exp.Anonymous) and node.name.upper() == "PROCTIME"
         hint = "name a column that is declared AS PROCTIME()" if now else "name the column alone"

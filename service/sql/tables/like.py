@@ -17,7 +17,8 @@ T = TypeVar("T")
 
 
 def with_base(statement: CreateTable, declared: Mapping[str, CreateTable]) -> CreateTable:
-    """Return `statement` with what its LIKE clause takes from the table named there."""
+    """Return `statement` with what its LIKE clause takes from the table named there. Raises SqlError if there is none,
+    or both declare what only one may."""
     like = statement.like
     if like is None:
         return statement

@@ -88,7 +88,7 @@ def timestamps_in_zone(clauses: Sequence[ColumnClause], zone: str) -> tuple[Colu
 
 
 def check_metadata(key: str, kind: DataType, connector: Connector) -> None:
-    """Require that the connector knows `key`, and that its type fits."""
+    """Check that the connector knows `key`, and that its type fits. Raises SqlError otherwise."""
     if connector.kind not in ("kafka", "upsert-kafka", "unknown"):
         raise SqlError(f"connector '{connector.kind}' has no metadata")
     form = connector.value_format.kind if connector.value_format is not None else ""

@@ -33,7 +33,7 @@ class Cluster:
         for node in self.nodes:
             node.start(images)
         self.kubectl.apply(_STORAGE_CLASS)
-        until("both nodes are ready", lambda: len(self._ready()) == len(self.nodes), 180, self._told)
+        until("both nodes are ready", lambda: len(self._ready()) == len(self.nodes), 180, self._report)
 
     def stop(self) -> None:
         """End it."""
@@ -69,7 +69,7 @@ class Cluster:
     def _ready(self) -> list[Object]:
         return [node for node in self.kubectl.list("nodes") if _condition(node, "Ready")]
 
-    def _told(self) -> str:
+    def _report(self) -> str:
         return "\n".join(node.tail() for node in self.nodes)
 
 

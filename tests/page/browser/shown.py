@@ -40,7 +40,7 @@ class Shown:
         page, complaints = self.page, self.complaints
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
-        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda line: complaints.append(line.text) if line.type in ("error", "warning") else None)
         page.on(
             "request",
             lambda asked: None if asked.url.startswith(self.url) else complaints.append(f"asked for {asked.url}"),

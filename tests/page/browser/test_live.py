@@ -88,8 +88,8 @@ def test_a_running_job_is_shown_as_it_is(
     running.until("the page is served", lambda: running.ask("/")[0] == 200)
     with browser.new_context(viewport=DESK) as context:  # type: ignore[arg-type]
         page = context.new_page()
-        said: list[str] = []
-        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+        errors: list[str] = []
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.goto(address)
         feed(kafka.bootstrap, source, [(0, reading(0)), (0, reading(200)), (1, reading(190)), (1, b'{"sensor": "s')])
         running.until("the rows are read", lambda: table().get("rows") == 4)
@@ -98,21 +98,21 @@ def test_a_running_job_is_shown_as_it_is(
         running.until("the late row is counted", lambda: job()["late"]["total"] == 1)
         running.until("its batch has ended", lambda: [p["read"] for p in table()["partitions"]] == [3, 3])
 
-        told = job()
-        assert (told["state"], told["verdict"]["headline"]) == ("running", "Keeps up")
+        document = job()
+        assert (document["state"], document["verdict"]["headline"]) == ("running", "Keeps up")
         assert [(p["partition"], p["lag"], p["watermark"]) for p in table()["partitions"]] == [
             (0, 0, BASE / 1000 + 200),
             (1, 0, BASE / 1000 + 230),
         ]
-        (letter,) = told["dead_letters"]["samples"]
+        (letter,) = document["dead_letters"]["samples"]
         assert (letter["reason"], letter["value"]) == ("bad-json", '{"sensor": "s')
         assert letter["origin"] == f"{source}/1, offset 1"
-        (late,) = told["late"]["samples"]
+        (late,) = document["late"]["samples"]
         assert json.loads(late["value"])["sensor"] == "late"
-        assert told["dead_letters"]["counts"] == {"bad-json": 1}
-        assert told["batches"]["phases"][0]["phase"] == "addBatch"
-        assert {"decode", "operators", "write"} <= {phase["phase"] for phase in told["batches"]["tasks"]}
-        kept = {o["operator"]: o["state_rows"] for o in told["operators"] if o["state_rows"]}
+        assert document["dead_letters"]["counts"] == {"bad-json": 1}
+        assert document["batches"]["phases"][0]["phase"] == "addBatch"
+        assert {"decode", "operators", "write"} <= {phase["phase"] for phase in document["batches"]["tasks"]}
+        kept = {o["operator"]: o["state_rows"] for o in document["operators"] if o["state_rows"]}
         assert kept.get("group_by_1") == 2, kept
         expect(page.get_by_role("row", name=f"{source}/1")).to_contain_text("2023-11-14 22:17:10")
         expect(page.locator(".samples").first).to_contain_text('{"sensor": "s')
@@ -129,7 +129,7 @@ def test_a_running_job_is_shown_as_it_is(
         expect(page.locator(".headline", has_text="Failed, will be tried again")).to_be_visible()
         expect(page.locator(".errors pre")).to_contain_text("Traceback")
         _photograph(page, "live-failed")
-        assert said == []
+        assert errors == []
 
 
 def _photograph(page: Page, name: str) -> None:

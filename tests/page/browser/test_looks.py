@@ -71,7 +71,7 @@ def test_the_rules_find_what_is_wrong(browser: Browser):
     page.close()
 
 
-def test_without_colours_a_grade_is_still_told(show: Callable[..., Shown]):
+def test_without_colours_a_grade_is_still_seen(show: Callable[..., Shown]):
     shown = show(SCENES["several"]())
     session = shown.page.context.new_cdp_session(shown.page)
     session.send("Emulation.setEmulatedVisionDeficiency", {"type": "achromatopsia"})
@@ -80,7 +80,7 @@ def test_without_colours_a_grade_is_still_told(show: Callable[..., Shown]):
     assert sorted(signs.all_text_contents()) == ["✓good: ", "✓good: ", "✕trouble: ", "✕trouble: "]
 
 
-def test_without_scripts_the_page_is_whole_and_loads_itself_anew(show: Callable[..., Shown]):
+def test_without_scripts_the_page_is_whole_and_reloads_itself(show: Callable[..., Shown]):
     shown = show(SCENES["behind"](), scripts=False)
     assert shown.page.locator(".findings li").count() > 4
     assert shown.page.locator("#pause").is_hidden()

@@ -34,9 +34,9 @@ def test_one_sees_in_the_first_screen_why_a_job_is_slow(show: Callable[..., Show
         """() => [...document.querySelectorAll(".verdict .headline, .findings li")]
           .filter(each => each.getBoundingClientRect().bottom <= innerHeight).map(each => each.innerText).join("\\n")"""
     )
-    for said in ("Falls behind", "more each minute", "longer than the trigger", "of a batch goes to computing",
+    for text in ("Falls behind", "more each minute", "longer than the trigger", "of a batch goes to computing",
                  "Partition 0 of orders has"):  # fmt: skip
-        assert said in seen
+        assert text in seen
 
 
 def test_the_page_stays_fresh_while_the_reader_stays_where_they_are(show: Callable[..., Shown]):

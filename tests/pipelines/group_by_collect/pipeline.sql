@@ -1,4 +1,4 @@
--- Multisets: collected of the rows of a group, which are taken back too; counted, unnested, read and written.
+-- Multisets: collected of the rows of a group, which are retracted too; counted, unnested, read and written.
 
 CREATE TABLE baskets (
   id BIGINT,

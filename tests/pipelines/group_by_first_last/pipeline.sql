@@ -1,4 +1,4 @@
--- The first and last value to arrive, over rows that are taken back: an update comes as a new row, behind all others.
+-- The first and last value to arrive, over retracted rows: an update comes as a new row, behind all others.
 
 CREATE TABLE parts (
   id BIGINT,

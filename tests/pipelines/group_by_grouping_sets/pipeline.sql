@@ -1,4 +1,4 @@
--- Subtotals: every row is grouped once for each grouping set. A NULL of the data is told from that of a subtotal.
+-- Subtotals: every row is grouped once for each grouping set. A NULL of the data differs from that of a subtotal by GROUPING.
 
 CREATE TABLE stock (
   id BIGINT,

@@ -1,4 +1,4 @@
--- Lists of arrays, maps and rows over rows that are taken back; DISTINCT over several columns.
+-- Lists of arrays, maps and rows over retracted rows; DISTINCT over several columns.
 
 CREATE TABLE parts (
   id BIGINT,

@@ -1,4 +1,4 @@
--- GROUP BY over a table that changes: what is taken back leaves every aggregate, the last row takes the group along.
+-- GROUP BY over a table that changes: what is retracted leaves every aggregate, the last row takes the group along.
 
 CREATE TABLE accounts (
   id BIGINT,

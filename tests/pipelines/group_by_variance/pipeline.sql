@@ -1,4 +1,4 @@
--- Variances of values that lie close together, far from zero; and sums that are finite again when Infinity is taken back.
+-- Variances of values that lie close together, far from zero; and sums that are finite again when Infinity is retracted.
 
 CREATE TABLE readings (
   id BIGINT,

@@ -1,4 +1,4 @@
--- Answers that depend on all values of a group, over rows that are taken back; and in windows and frames of the same rows.
+-- Answers that depend on all values of a group, over retracted rows; and in windows and frames of the same rows.
 
 CREATE TABLE parts (
   id BIGINT,

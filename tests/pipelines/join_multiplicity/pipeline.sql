@@ -1,4 +1,4 @@
--- Equal rows of a stream without a key count one by one, and are taken back one by one.
+-- Equal rows of a stream without a key count one by one, and are retracted one by one.
 
 CREATE TABLE a (
   k BIGINT,

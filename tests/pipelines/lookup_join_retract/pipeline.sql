@@ -1,4 +1,4 @@
--- An order that is changed is taken back with what it met when it came, and its new row is looked up again.
+-- An order that is changed is retracted with what it met when it came, and its new row is looked up again.
 
 CREATE TABLE orders (
   id BIGINT,

@@ -1,4 +1,4 @@
--- OVER windows over rows that are taken back: a row counts as it is when the watermark reaches its time.
+-- OVER windows over retracted rows: a row counts as it is when the watermark reaches its time.
 
 CREATE TABLE changes (
   id BIGINT,

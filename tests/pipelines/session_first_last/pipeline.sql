@@ -1,4 +1,4 @@
--- The first and last value to arrive in each session, over rows that are taken back: the session answers as it closes.
+-- The first and last value to arrive in each session, over retracted rows: the session answers as it closes.
 
 CREATE TABLE parts (
   id BIGINT,

@@ -1,4 +1,4 @@
--- In processing time, too, an order is taken back with the city that it met, whatever the table holds now.
+-- In processing time, too, an order is retracted with the city that it met, whatever the table holds now.
 
 CREATE TABLE orders (
   id BIGINT,

@@ -1,4 +1,4 @@
--- The first and last value to arrive in each window, over rows that are taken back: the window answers once, as it closes.
+-- The first and last value to arrive in each window, over retracted rows: the window answers once, as it closes.
 
 CREATE TABLE parts (
   id BIGINT,

@@ -1,4 +1,4 @@
--- Windows over rows that are taken back: each window counts the rows that it has when it closes, and is answered once.
+-- Windows over retracted rows: each window counts the rows that it has when it closes, and is answered once.
 
 CREATE TABLE readings (
   sensor BIGINT,

@@ -74,12 +74,12 @@ def compiled(text: str, references: tuple[tuple[str, str], ...] = ()) -> Protobu
         except subprocess.TimeoutExpired as error:
             raise ProtobufSchemaError("protoc does not finish with the schema") from error
         if done.returncode:
-            said = [
+            messages = [
                 line
                 for line in done.stderr.replace(f"{folder}/", "").splitlines()
                 if _MISTAKE.match(line) and "warning:" not in line
             ]
-            raise ProtobufSchemaError("; ".join(said) or f"protoc ends with {done.returncode}")
+            raise ProtobufSchemaError("; ".join(messages) or f"protoc ends with {done.returncode}")
         return described(made.read_bytes())
 
 

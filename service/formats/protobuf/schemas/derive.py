@@ -41,7 +41,18 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def derived(names: Sequence[str], types: Sequence[DataType], nullable: Sequence[bool]) -> str:
     """Return a file with the message of these columns, numbered from 1 in their order. Raises ProtobufSchemaError where
-    there is none."""
+    there is none.
+
+    >>> from service.plan.types import BIGINT, STRING
+    >>> print(derived(["name", "n"], [STRING, BIGINT], [False, True]))
+    syntax = "proto3";
+    <BLANKLINE>
+    message Record {
+      string name = 1;
+      optional int64 n = 2;
+    }
+    <BLANKLINE>
+    """
     body = _message(RECORD, names, types, nullable, "")
     imports = 'import "google/protobuf/timestamp.proto";\n' if TIMESTAMP in body else ""
     return f'syntax = "proto3";\n{imports}\n{body}'

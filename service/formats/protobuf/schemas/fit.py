@@ -123,5 +123,5 @@ def is_bytes(type_: DataType) -> bool:
 
 
 def _misfit(field: ProtobufField, type_: DataType, path: str) -> Misfit:
-    said = field.type if field.kind in ("message", "enum", "group") else field.kind
-    return Misfit(f'column "{path}" is {flink(type_)}, but its field is {"repeated " if field.repeated else ""}{said}')
+    named = field.type if field.kind in ("message", "enum", "group") else field.kind
+    return Misfit(f'column "{path}" is {flink(type_)}, but its field is {"repeated " if field.repeated else ""}{named}')

@@ -18,9 +18,9 @@ def sparkline(values: Sequence[float | None], what: str, written: Callable[[floa
     if not known:
         return tag("p", "no figures yet", class_="spark none")
     top = max(*known, limit, 1e-9)
-    said = f"{what}, last hour: lowest {written(min(known))}, highest {written(max(known))}, now {written(known[-1])}"
+    label = f"{what}, last hour: lowest {written(min(known))}, highest {written(max(known))}, now {written(known[-1])}"
     if limit:
-        said += f"; the dashed line is at {written(limit)}"
+        label += f"; the dashed line is at {written(limit)}"
     lines = [_line(run, top) for run in _runs(values)]
     dashed = tag("path", d=f"M0 {_y(limit, top):.1f}H{len(values)}", class_="limit") if limit else None
     return tag(
@@ -31,7 +31,7 @@ def sparkline(values: Sequence[float | None], what: str, written: Callable[[floa
         viewBox=f"0 0 {len(values)} {HEIGHT + 2:g}",
         preserveAspectRatio="none",
         role="img",
-        aria_label=said,
+        aria_label=label,
     )
 
 

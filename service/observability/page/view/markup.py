@@ -34,7 +34,7 @@ def join(*children: Child) -> Markup:
 
 def hidden(text: str) -> Markup:
     """Return text for screen readers only."""
-    return tag("span", text, class_="heard")
+    return tag("span", text, class_="visually-hidden")
 
 
 def _html(child: Child) -> str:

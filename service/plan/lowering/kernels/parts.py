@@ -45,7 +45,7 @@ def text_of(expression: Expression | None) -> str | None:
 
 
 def appends(node: Node) -> bool:
-    """Return whether the rows of `node` are never taken back."""
+    """Return whether the rows of `node` are never retracted."""
     return mode(node) is Mode.APPEND
 
 

@@ -94,7 +94,7 @@ def needed_of_inputs(node: Node, needed: set[int]) -> list[set[int]]:
             if isinstance(node, IntervalJoin | WindowJoin):
                 left, right = left | {node.left_time}, right | {node.right_time}
             if isinstance(node, TemporalJoin):
-                # What a row is taken back with must not hold the time at which it came.
+                # What a row is retracted with must not hold the time at which it came.
                 forgets = node.right_time is None and mode(node.left) is Mode.RETRACT
                 left = left if forgets or node.left_time is None else left | {node.left_time}
                 right = right if node.right_time is None else right | {node.right_time}

@@ -44,7 +44,8 @@ def test_duckdb_has_a_share_of_the_memory_in_each_worker_and_spills_into_the_scr
     assert worker_sql("another") is sql
     setting = "SELECT current_setting('{}') AS v"
     number, unit = str(sql(setting.format("memory_limit"), {})["v"][0]).split()
-    assert (float(number), unit) == (pytest.approx(8 * 0.6 / 4, abs=0.1), "GiB")
+    assert float(number) == pytest.approx(8 * 0.6 / 4, abs=0.1)
+    assert unit == "GiB"
     assert sql(setting.format("temp_directory"), {})["v"].to_pylist() == [
         str(tmp_path / "scratch" / f"duckdb-{os.getpid()}")
     ]

@@ -124,9 +124,12 @@ class Cluster:
             except TimeoutError as late:
                 raise failure_of(late, f'the topic "{name}" cannot be created') from late
         until = time.monotonic() + self._seconds
-        while wanted.keys() - self._topics().keys():
+        while awaited := sorted(wanted.keys() - self._topics().keys()):
             if time.monotonic() > until:
-                raise KafkaUnreachable(f"the topics {', '.join(wanted)} were created but did not appear")
+                raise KafkaUnreachable(
+                    f"{'these topics' if len(awaited) > 1 else 'this topic'} cannot be used yet: {', '.join(awaited)}",
+                    "a partition has no leader, or Kafka does not list it yet",
+                )
             time.sleep(0.05)
         return tuple(made)
 

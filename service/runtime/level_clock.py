@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from operators.time import MIN_TIME, Clock
+from service.plan.program import Operator
 from service.runtime.counting import measure_partitions, measure_time
 from service.runtime.envelope import Envelope, Kind
 from service.runtime.partition_clocks import from_bytes
@@ -60,7 +61,7 @@ class LevelClock:
         watermarks: dict[str, int] = {}
         for operator in self._operators:
             reading = combine([self._reading(e.producer, readings, received) for e in operator.inputs])
-            previous = self._clocks.previous.get(operator.identity, MIN_TIME)
+            previous = self._previous(operator)
             watermark = max(previous, reading.time)
             watermarks[operator.identity] = watermark
             clocks[operator.id] = Clock(now, watermark, previous)
@@ -102,6 +103,16 @@ class LevelClock:
                 operators[e.address] = Watermark(e.watermark, e.idle)
                 source_ranges.append(e.payload)
         return operators, source_ranges
+
+    def _previous(self, operator: Operator) -> int:
+        """The watermark of an operator in the previous batch. One without state may be new beside an operator that is
+        not: where late rows are shown from now on, windows get their rows whole, and those that are late for the window
+        aggregate are late for the step before it."""
+        known = self._clocks.previous
+        if operator.identity in known or operator.kernel.traces():
+            return known.get(operator.identity, MIN_TIME)
+        readers = (o for o in self._operators if any(e.producer == operator.id for e in o.inputs))
+        return min((known.get(reader.identity, MIN_TIME) for reader in readers), default=MIN_TIME)
 
     def _reading(
         self, producer: int, readings: Mapping[int, Watermark], received: Mapping[int, Watermark]

@@ -9,6 +9,7 @@ import pytest
 
 from service.formats.dead_letters import NOT_COMPUTED, NOT_ENCODABLE, REASONS
 from service.plan.types import BIGINT, BOOLEAN, INT, DataType, Decimal, Timestamp
+from service.sql.tables.metadata_columns import METADATA_OF_FORMATS
 from tests.docs.pages import ROOT, table_rows, text_of
 from tests.formats.wire import decode, records, table
 
@@ -45,3 +46,14 @@ def test_the_reasons_of_the_page_are_those_that_there_are():
     (line,) = re.findall("^.* `tailrace-offset` .*$", page, re.MULTILINE)
     rows = table_rows(page, line)
     assert sorted(reason.strip("`") for reason, _ in rows) == sorted(set(REASONS) - {NOT_COMPUTED, NOT_ENCODABLE})
+
+
+def test_the_metadata_of_the_page_are_those_that_a_table_may_declare():
+    found: dict[str, list[str]] = {}
+    form = ""
+    for word in re.findall(r"`([a-z]+-json|value\.[a-z.-]+)`", text_of(ROOT / "docs" / "formats.md")):
+        if word.startswith("value."):
+            found.setdefault(form, []).append(word)
+        else:
+            form = word
+    assert found == {form: list(keys) for form, keys in METADATA_OF_FORMATS.items()}

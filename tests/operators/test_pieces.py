@@ -9,8 +9,10 @@ import pytest
 from operators.names import SORT_KEY
 from operators.pieces import pieces
 from operators.state.block import BlockStore
+from operators.state.contents import Merge
 from operators.state.lookup import find
 from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.upkeep import Upkeep
 
 ROW = 1000
 TEXTS = pa.table({"n": range(100), "text": [str(n) * (ROW // len(str(n))) for n in range(100)]})
@@ -51,6 +53,14 @@ def test_a_block_of_which_only_a_part_would_be_seen_is_refused() -> None:
 
 def test_merges_advance_by_bytes_and_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("operators.state.upkeep.STEP_BYTES", 20 * ROW)
+    moved: list[int] = []
+    move = Upkeep._move
+
+    def noted(upkeep: Upkeep, merge: Merge, step: int) -> int:
+        moved.append(move(upkeep, merge, step))
+        return moved[-1]
+
+    monkeypatch.setattr(Upkeep, "_move", noted)
     spec = TraceSpec(schema=TEXTS.schema, kind=TableKind.KEYED)
     blocks: dict[str, pa.Buffer] = {}
     state = State.open({"t": spec}, None, blocks.__getitem__)
@@ -64,3 +74,5 @@ def test_merges_advance_by_bytes_and_lose_nothing(monkeypatch: pytest.MonkeyPatc
             del blocks[block]
         assert find(state["t"], keys).select(TEXTS.schema.names).sort_by("n").equals(TEXTS)
     assert sum(block.rows for block in state["t"].blocks()) < 40 * 100
+    assert sum(moved) > 1000
+    assert max(moved) <= 2 * 20, "two runs of rows of about 1,000 bytes"

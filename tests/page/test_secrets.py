@@ -182,3 +182,7 @@ def test_an_empty_or_very_short_secret_does_not_blot_out_every_text():
 
 def test_of_two_secrets_the_longer_one_is_hidden_whole():
     assert Redaction(["hush", "hush-hush"]).text("hush-hush hush") == f"{HIDDEN} {HIDDEN}"
+
+
+def test_rows_are_shown_on_request_alone():
+    assert Stage().settings.http.samples == 0

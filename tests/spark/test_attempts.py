@@ -92,3 +92,10 @@ def test_tasks_are_counted_apart(task: Task, monkeypatch: pytest.MonkeyPatch, tm
     task.run([ValueError("x")] * 16)
     other = Task(monkeypatch, tmp_path, partition=1).run([ValueError("y"), None])
     assert (other.computed, other.last) == (2, None)
+
+
+def test_nobody_else_may_read_of_what_a_task_has_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    scratch = tmp_path / "scratch"
+    Task(monkeypatch, scratch / "run").run([ValueError("cannot compute 'ann'")])
+    assert list(scratch.rglob("0"))
+    assert scratch.stat().st_mode & 0o777 == 0o700

@@ -23,6 +23,9 @@ class _Query:
     def __init__(self, message: str = "Processing new data") -> None:
         self.status = {"message": message, "isTriggerActive": True}
 
+    def stop(self) -> None:
+        """It has ended."""
+
 
 def running(folder: Path, query: _Query) -> JobRunner:
     """A job with one Kafka table, without a JVM."""
@@ -75,3 +78,11 @@ def test_an_object_store_is_not_asked_all_the_time(tmp_path: Path, url: str, sec
     job: Any = running(tmp_path, _Query())
     job._checkpoint.url = url
     assert job.look_every == seconds
+
+
+def test_a_query_that_is_stopped_leaves_no_folder_behind(tmp_path: Path) -> None:
+    folder = RunFolder.made(tmp_path)
+    job = running(folder.path, _Query())
+    (folder.path / "payloads").mkdir()
+    job.stop()
+    assert list(tmp_path.iterdir()) == []

@@ -214,6 +214,25 @@ def test_rows_that_cannot_be_encoded_are_dead_letters_of_the_same_transaction(sp
         assert counts.counts['dead_records_total{operator="sink counts"}'] == 3
 
 
+def test_a_dead_letter_is_no_larger_than_its_topic_takes(spec: JobSpec):
+    dead = pa.table(
+        {
+            "value": [b"x" * 50_000],
+            "key": [b"k"],
+            "topic": ["t"],
+            "partition": [0],
+            "offset": [7],
+            "reason": ["bad-json"],
+            "detail": ["no JSON"],
+        }
+    )
+    limited = replace(spec, dead_letter_topic="dead", side_writer=0, side_bytes=10_000)
+    found = list(Egress(WorkerJob(limited), Sql(), TaskMetrics()).take(envelope(Kind.DEAD_RECORDS, 0, 1, pack(dead))))
+    (value,) = values(found)
+    assert value is not None
+    assert 0 < len(value) < 10_000
+
+
 def test_dead_letters_are_committed_after_what_they_are_not_in(spec: JobSpec, kafka: Kafka):
     """A sink that refuses a record leaves no dead letters behind that lack it."""
     ((output, within),) = spec.encoders.items()

@@ -88,6 +88,14 @@ def test_the_partitions_that_are_known_stay_known_while_kafka_does_not_answer(re
     assert reader.offset["channels"] == known
 
 
+def test_the_partitions_that_are_known_stay_known_while_kafka_lists_fewer(reader: _Reader):
+    assert reader.ticks(0)
+    known = reader.offset["channels"]
+    reader.cluster.partitions = 0
+    assert reader.ticks(100)
+    assert reader.offset["channels"] == known
+
+
 def test_while_rows_come_there_is_no_tick_and_then_one_an_interval(reader: _Reader):
     assert reader.ticks(0)
     for _ in range(5):

@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 
 from service.checkpoint.files import NoHardLinks, StateMissing
 from service.databases.errors import DatabaseConfigError
+from service.host.machine import private_folder
 from service.kafka.errors import DigestMismatch, KafkaConfigError, MessageTooLarge, SourceChanged
 from service.runtime.ingest import BadInput
 from service.runtime.shard_operators import StateMismatch
@@ -111,7 +112,7 @@ def _stop_if_hopeless(notes: Path) -> None:
 
 def _keep(notes: Path, attempt: int, error: Exception) -> None:
     final = isinstance(error, (*FINAL, *OF_THE_RUN))
-    notes.mkdir(parents=True, exist_ok=True)
+    private_folder(notes)  # a message may quote a row, and a task on an executor may fail before others make folders
     temporary = notes.with_name(f"{notes.name}.{os.getpid()}")
     temporary.write_text("".join(traceback.format_exception(error)))
     temporary.rename(notes / f"{attempt}{'.final' if final else ''}")

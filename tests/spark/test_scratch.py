@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from service.spark.driver.jvm import temporary_folder
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess, command_of, descendants, signal_to
 from tests.spark.topics import feed, read
@@ -17,6 +18,23 @@ PIPELINE = """
       WITH ('connector' = 'upsert-kafka', 'topic' = '{sink}', 'key.format' = 'json', 'value.format' = 'json');
     INSERT INTO counts SELECT name, COUNT(*) FROM t GROUP BY name;
 """
+
+
+def test_the_values_of_records_are_given_back_when_no_more_come_and_the_next_ones_are_read(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], temporary: Path
+) -> None:
+    source, sink = make_topic("source"), make_topic("counts")
+    running = service(PIPELINE.format(source=source, sink=sink), kafka.bootstrap)
+
+    def values() -> list[Path]:
+        return [path for folder in temporary.iterdir() for path in temporary_folder(folder).glob("values-*")]
+
+    running.start()
+    for rows in (1, 2):
+        feed(kafka.bootstrap, source, [(0, {"name": "ann"})])
+        running.until(f"{rows} are counted", lambda rows=rows: len(read(kafka.bootstrap, sink)) == rows)  # type: ignore[misc]
+        assert values(), "the last task keeps them for the next one"
+        running.until("they are given back", lambda: not values())
 
 
 def unpacked(jvm: int) -> set[Path]:
@@ -45,7 +63,7 @@ def test_nothing_of_a_run_is_left_after_a_kill_of_its_driver_or_of_all_of_it_at_
     assert any(path.name.startswith("liblz4") for path in unpacked(jvm))
     assert all(path.is_relative_to(folder) for path in unpacked(jvm))
     for kind in ("artifacts-*", "blockmgr-*", "spark-*"):
-        assert list(folder.glob(f"jvm/temporary/{kind}")), kind
+        assert list(temporary_folder(folder).glob(kind)), kind
     running.kill()
     assert list(temporary.iterdir()) == []
 

@@ -3,13 +3,22 @@ package tailrace.kafka;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Timer;
+import java.util.TimerTask;
 
 /** The consumers of this JVM that no task uses: each goes on in the next batch where it was. */
 class Consumers {
     /** Nanoseconds after which a consumer is closed that no batch has asked for. */
     private static final long IDLE = 300L * 1000 * 1000 * 1000;
 
+    /** Nanoseconds after which a consumer that no batch has asked for gives back the memory of its values. */
+    private static final long REST = 10L * 1000 * 1000 * 1000;
+
+    /** Milliseconds between two looks for consumers that rest. */
+    private static final long LOOK = 5000;
+
     private static final List waiting = new ArrayList();
+    private static Timer timer = null;
 
     static Consumer take(KafkaRanges task) {
         Consumer found = null;
@@ -34,6 +43,24 @@ class Consumers {
         consumer.idleSince = System.nanoTime();
         synchronized (waiting) {
             waiting.add(consumer);
+            if (timer == null) {
+                timer = new Timer("resting consumers", true);
+                timer.schedule(new Look(), LOOK, LOOK);
+            }
+        }
+    }
+
+    /** Has consumers give memory back that no task has used for a while. None is taken meanwhile. */
+    static class Look extends TimerTask {
+        public void run() {
+            synchronized (waiting) {
+                for (Iterator each = waiting.iterator(); each.hasNext(); ) {
+                    Consumer consumer = (Consumer) each.next();
+                    if (System.nanoTime() - consumer.idleSince > REST) {
+                        consumer.values().rest();
+                    }
+                }
+            }
         }
     }
 

@@ -100,6 +100,16 @@ class ValueFile {
         }
     }
 
+    /** Give the file up with its values, which the worker has freed: it may still write into the header. */
+    void empty() {
+        try {
+            channel.truncate(HEADER);
+        } catch (IOException unclean) {
+            // The memory is freed when the worker maps the file no more.
+        }
+        remove();
+    }
+
     /** Give the file up: who maps it keeps what is there. */
     void remove() {
         try {

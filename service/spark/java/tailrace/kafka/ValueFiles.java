@@ -74,6 +74,17 @@ class ValueFiles {
         }
     }
 
+    /** Give back the memory of what nobody needs: the worker maps it until its next task, and would hold it. */
+    void rest() {
+        for (int i = files.size() - 1; i >= 0; i--) {
+            ValueFile file = (ValueFile) files.get(i);
+            if (file.free()) {
+                files.remove(i);
+                file.empty();
+            }
+        }
+    }
+
     /** Write no more into any: who maps one keeps what is there. */
     void remove() {
         for (int i = 0; i < files.size(); i++) {

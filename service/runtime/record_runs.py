@@ -20,8 +20,9 @@ LARGEST = 32 << 20
 """The bytes of values at which a run ends. A worker holds a run twice and its decoded rows; larger runs save no time
 per row."""
 
-TOGETHER = 20_000
-"""Records of small runs that are decoded together: ten records cost almost as much as a thousand."""
+TOGETHER = 100_000
+"""Records of small runs that are decoded together: ten records cost almost as much as a thousand, and blocks of 100,000
+cost a row as much as larger ones."""
 
 
 class Run(NamedTuple):

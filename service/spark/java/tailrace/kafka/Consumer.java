@@ -40,16 +40,10 @@ class Consumer {
     private static final long AHEAD_BYTES = 16L << 20;
 
     /**
-     * Bytes of one answer of a broker. They are garbage once they are read: more of them only outlive a collection of young
-     * objects, and are moved.
+     * Bytes that Kafka's client holds of all partitions, and the least and the most of one. They are garbage once they are
+     * read: more of them only outlive a collection of young objects, and are moved.
      */
     private static final int FETCH = 16 << 20;
-
-    /**
-     * Bytes that Kafka's client may hold of all partitions, and the least and the most of one. After each piece of a
-     * partition the task waits for the next one, so that small pieces make a backlog slow.
-     */
-    private static final int HELD = 64 << 20;
 
     private static final int LEAST = 256 << 10;
     private static final int MOST = 4 << 20;
@@ -79,7 +73,7 @@ class Consumer {
         patience = task.patience;
         group = (String) task.properties.get("group.id");
         Map properties = new HashMap(task.properties);
-        int share = Math.max(LEAST, Math.min(MOST, HELD / task.partitions));
+        int share = Math.max(LEAST, Math.min(MOST, FETCH / task.partitions));
         properties.putIfAbsent("fetch.max.bytes", Integer.valueOf(FETCH));
         properties.putIfAbsent("max.partition.fetch.bytes", Integer.valueOf(share));
         properties.putIfAbsent("max.poll.records", Integer.valueOf(POLL));

@@ -58,7 +58,7 @@ def test_the_first_batch_is_no_larger_than_its_share_of_memory(batch: dict[str, 
 
 def test_records_that_have_become_large_make_the_next_batch_small_and_that_of_another_start() -> None:
     pace = begun(BatchPace(100.0), job())
-    pace.hear(report(7, 200_000, MIB))
+    pace.note(report(7, 200_000, MIB))
     assert pace.fit(7, 200_000, 2.0)
     assert pace.rows == 256
     assert begun(pace, job()).rows == 256, "the query is started again after a failure"

@@ -39,7 +39,8 @@ def running(folder: Path, query: _Query) -> JobRunner:
     deployment: Any = SimpleNamespace(
         program=SimpleNamespace(sources=[SimpleNamespace(id=0)]), source_addresses={0: None}
     )
-    made._flow = SourceFlow(session, deployment, pace=pace, awaited=awaited, folder=RunFolder(folder))
+    made._folder = RunFolder(folder)
+    made._flow = SourceFlow(session, deployment, pace=pace, awaited=awaited, folder=made._folder)
     made._query = RunningQuery(session, spark, reports)
     made._checkpoint = SimpleNamespace(url=str(folder))
     job: JobRunner = made

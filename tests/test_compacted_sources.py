@@ -1,4 +1,4 @@
-"""Topics that Kafka may compact before an interrupted batch is read again are told of at the start."""
+"""The warning at the start of topics that Kafka may compact before an interrupted batch is read again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOUR, DAY = 3_600_000, 86_400_000
 
 
 @pytest.mark.parametrize(
-    ("lags", "told"),
+    ("lags", "warned"),
     [
         ({"users": 0}, ("users",)),
         ({"users": HOUR, "orders": HOUR}, ("orders", "users")),
@@ -31,8 +31,8 @@ HOUR, DAY = 3_600_000, 86_400_000
         ({}, ()),
     ],
 )
-def test_a_source_is_told_of_that_is_compacted_within_a_day(
-    lags: dict[str, int], told: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+def test_a_source_that_is_compacted_within_a_day_is_warned_of(
+    lags: dict[str, int], warned: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admin.Cluster, "compacts_within", lambda self, topic, ms: topic in lags and lags[topic] < ms)
     program = compile_job(read(PIPELINE).jobs[0])
@@ -47,4 +47,4 @@ def test_a_source_is_told_of_that_is_compacted_within_a_day(
         bounded=frozenset(),
         partitions=1,
     )
-    assert planning._compacted(planned) == told
+    assert planning._compacted(planned) == warned

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlparse
 
 _MOUNTS = Path("/proc/self/mountinfo")
+
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+"""How the system writes a space, a tab, a line feed and a backslash in the path of a mount; it escapes nothing else."""
 
 _OWN = frozenset(("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"))
 """File systems of one machine. Others may be mounted on several, may not tell one of the locks of another, or take a
@@ -60,9 +64,9 @@ def excludes_others(checkpoint: str, mounts: Path = _MOUNTS) -> bool:
     if place.scheme not in ("", "file") or not mounts.exists():
         return False
     path, found = Path(place.path).resolve(), (-1, "")
-    for line in mounts.read_text().splitlines():
-        told, _, source = line.partition(" - ")
-        mounted = Path(told.split(" ")[4].encode().decode("unicode_escape"))
+    for line in mounts.read_text(errors="surrogateescape").splitlines():
+        mount, _, source = line.partition(" - ")
+        mounted = Path(_ESCAPED.sub(lambda code: chr(int(code[1], 8)), mount.split(" ")[4]))
         if path.is_relative_to(mounted):  # of several mounts at one place, the last one is seen
             found = max((len(mounted.parts), source.split(" ")[0]), found, key=lambda each: each[0])
     return found[1] in _OWN

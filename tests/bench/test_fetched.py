@@ -13,8 +13,8 @@ from service.settings import load
 
 def event(kind: str, remote: int) -> str:
     read = {"Remote Bytes Read": remote, "Local Bytes Read": 7}
-    told = {"Event": kind, "Task Metrics": {"Shuffle Read Metrics": read}}
-    return json.dumps(told, separators=(",", ":"))
+    event = {"Event": kind, "Task Metrics": {"Shuffle Read Metrics": read}}
+    return json.dumps(event, separators=(",", ":"))
 
 
 def task_end(remote: int) -> str:
@@ -37,10 +37,10 @@ def test_each_executor_has_a_folder_of_its_own_for_its_copies(tmp_path: Path):
     usual = tailrace_on_executors(4, tmp_path / "q.sql", tmp_path)
     started = launch(4, tmp_path / "q.sql", tmp_path)
     assert started.command == ["env", "-C", str(tmp_path), *usual.command]
-    told = load({**started.variables, **settings(4, "http://127.0.0.1:1", tmp_path, 8080)})
-    assert told.scratch.startswith("/proc/self/cwd/")
-    assert told.spark.master.startswith("local-cluster[4,")
-    assert told.spark.partitions == 4
+    loaded = load({**started.variables, **settings(4, "http://127.0.0.1:1", tmp_path, 8080)})
+    assert loaded.scratch.startswith("/proc/self/cwd/")
+    assert loaded.spark.master.startswith("local-cluster[4,")
+    assert loaded.spark.partitions == 4
 
 
 def test_it_runs_only_where_it_is_asked_for():

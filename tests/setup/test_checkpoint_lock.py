@@ -15,6 +15,7 @@ MOUNTS = r"""
 31 30 8:16 / /data/own rw - xfs /dev/sdb rw
 32 27 8:32 / /with\040space rw - fuse.s3fs s3fs rw
 33 27 8:48 / /twice rw - ext4 /dev/sdc rw
+35 27 0:42 / /größe rw - nfs4 server:/data rw
 34 33 0:41 / /twice rw - cifs //server/share rw
 """.strip()
 
@@ -30,6 +31,7 @@ MOUNTS = r"""
         ("/database/job", True),
         ("/with space/job", False),
         ("/twice/job", False),
+        ("/größe/job", False),
         ("s3a://bucket/job", False),
     ],
 )

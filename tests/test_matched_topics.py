@@ -86,21 +86,21 @@ BOUNDED = ", 'scan.bounded.mode' = 'latest-offset'"
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "planned", "done", "bounded", "reads", "added"),
+    ("before", "now", "planned", "done", "bounded", "reads", "added", "waiting"),
     [
-        ("", "x y", False, False, False, "x y", ""),
-        ("x y", "x y", True, True, False, "x y", ""),
-        ("x y", "w x y z", True, True, False, "w x y z", "w z"),
+        ("", "x y", False, False, False, "x y", "", ""),
+        ("x y", "x y", True, True, False, "x y", "", ""),
+        ("x y", "w x y z", True, True, False, "w x y z", "w z", ""),
         # Nothing was planned yet: it is as if the checkpoint were new.
-        ("x y", "y z", False, False, False, "y z", ""),
+        ("x y", "y z", False, False, False, "y z", "", ""),
         # The first batch is planned: what it reads is decided, and so is where it starts.
-        ("x y", "x y z", True, False, False, "x y", ""),
-        ("x y", "x y z", True, True, True, "x y", ""),
-        ("x y", "x y z", False, False, True, "x y", ""),
+        ("x y", "x y z", True, False, False, "x y", "", "z"),
+        ("x y", "x y z", True, True, True, "x y", "", ""),
+        ("x y", "x y z", False, False, True, "x y", "", ""),
     ],
 )
 def test_a_checkpoint_goes_on_with_its_topics_and_those_that_are_new(
-    before: str, now: str, planned: bool, done: bool, bounded: bool, reads: str, added: str
+    before: str, now: str, planned: bool, done: bool, bounded: bool, reads: str, added: str, waiting: str
 ):
     asked = program("[w-z]", more=BOUNDED if bounded else "")
     source = asked.sources[0].id
@@ -111,6 +111,7 @@ def test_a_checkpoint_goes_on_with_its_topics_and_those_that_are_new(
         found = agree_on_topics(kept, resolved, ends, planned=planned, done=done)
         assert found.program.sources[0].table.connector.topics == tuple(reads.split())
         assert found.added == ({"t": tuple(added.split())} if added and first else {})
+        assert found.waiting == ({"t": tuple(waiting.split())} if waiting else {})
     assert kept.files == {"topics": {str(source): reads.split()}}
 
 

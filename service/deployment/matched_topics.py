@@ -70,10 +70,12 @@ def match_topics(
 
 @dataclass(frozen=True, slots=True)
 class MatchedTopics:
-    """A program with the topics that are read from now on, and the new ones among them, by table."""
+    """A program with the topics that are read from now on, and the new ones by table: those that are `added`, and those
+    that are `waiting` for the next start."""
 
     program: Program
     added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def agree_on_topics(
@@ -88,6 +90,7 @@ def agree_on_topics(
     known: dict[str, list[str]] = store.read("topics") or {}
     agreed: dict[str, list[str]] = dict(known)
     added: dict[str, tuple[str, ...]] = {}
+    waiting: dict[str, tuple[str, ...]] = {}
     for source in program.sources:
         if not source.table.connector.topic_pattern:
             continue
@@ -105,13 +108,17 @@ def agree_on_topics(
                 "check the permission to DESCRIBE; or set TAILRACE_CHECKPOINT to a new folder to start over",
             )
         new = sorted(set(now) - set(before))
-        if new and done and not ends:
+        if not new or ends:
+            continue
+        if done:
             agreed[name] = sorted(now)
             added[source.table.name] = tuple(new)
+        else:
+            waiting[source.table.name] = tuple(new)
     if agreed != known:
         store.write("topics", agreed)
     sources = tuple(_reading(s, tuple(agreed[str(s.id)])) if str(s.id) in agreed else s for s in program.sources)
-    return MatchedTopics(replace(program, sources=sources), added)
+    return MatchedTopics(replace(program, sources=sources), added, waiting)
 
 
 def _reading(source: Source, topics: tuple[str, ...]) -> Source:

@@ -126,6 +126,17 @@ class Observer:
         """Note new topics that match the pattern of a table."""
         self.say("info", "new topics are read", query=query, table=table, topics=", ".join(topics))
 
+    def topics_wait(self, query: str, table: str, topics: Sequence[str]) -> None:
+        """Note new topics that match the pattern of a table and are not read before the next start."""
+        self.say(
+            "warning",
+            "new topics are not read yet",
+            query=query,
+            table=table,
+            topics=", ".join(topics),
+            hint="the first batch was planned without them: start the service again when it is done",
+        )
+
     def reads_first(self, query: str, table: str, awaited: Sequence[str]) -> None:
         """Note that a table waits until the tables that its rows meet have been read; an empty list: it waits no
         longer."""

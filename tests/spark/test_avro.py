@@ -65,6 +65,7 @@ def test_a_schema_may_change_under_a_running_job_and_a_registry_may_go_away(
         assert not registry.faults
         assert "cannot be reached: it answers 503" in running.log
         assert "hush-hush" not in running.log
+        running.until("the dead letter is committed", lambda: len(messages(kafka.bootstrap, dead)) == 1)
         running.terminate()
 
     (letter,) = messages(kafka.bootstrap, dead)

@@ -50,7 +50,8 @@ def test_topics_that_match_are_read_and_new_ones_from_their_first_record(
     running.until("both topics are read", lambda: totals() == {"one": (2, 2), "two": (2, 20)})
 
     # Killed, so that a batch may be planned that knows nothing of the topic that is new. Of its records Kafka has
-    # removed the first: it does not begin at offset 0.
+    # removed the first: it does not begin at offset 0. The first batch is done: until then new topics wait.
+    running.until("the first batch is done", lambda: any(each["event"] == "batch" for each in running.events()))
     running.kill()
     three = make("three")
     feed(kafka.bootstrap, three, [(0, {"id": number}) for number in range(5)])

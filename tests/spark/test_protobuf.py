@@ -55,6 +55,7 @@ def test_a_message_may_change_under_a_running_job(
         cut = framed(first, b"\0", b"\x08")
         feed(kafka.bootstrap, orders, [(0, e) for e in (bad, cut, framed(second, b"\x02\x02", b"\x10\x02\x48\x07"))])
         running.until("the second schema counts", lambda: spent(kafka, target) == {"Ann": 15, "Bob": 7})
+        running.until("the dead letters are committed", lambda: len(messages(kafka.bootstrap, dead)) == 2)
         running.terminate()
 
     letters = messages(kafka.bootstrap, dead)

@@ -152,6 +152,8 @@ class Jobs:
                 self._observer.started(job.name)
                 for table, topics in job.runner.added_topics().items():
                     self._observer.topics_added(job.name, table, topics)
+                for table, topics in job.runner.waiting_topics().items():
+                    self._observer.topics_wait(job.name, table, topics)
                 self._report_upgrade(job)
                 self._report_waiting(job)
                 missing = job.runner.missing()

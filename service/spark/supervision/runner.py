@@ -217,6 +217,10 @@ class JobRunner:
         """Return the topics that this start has added to those of the checkpoint, by table."""
         return self._topics.added
 
+    def waiting_topics(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the new topics that this start does not read, since the first batch is not done, by table."""
+        return self._topics.waiting
+
     def new_progress(self, after: int | None) -> list[Report]:
         """Return Spark's reports of the batches since batch `after`, oldest first."""
         return [] if self._query is None else self._query.reports.since(after)

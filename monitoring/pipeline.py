@@ -214,19 +214,19 @@ TIME: tuple[Panel, ...] = (
 CHANGES: tuple[Panel, ...] = (
     Graph(
         title="Changes by table",
-        description="Rows that are added to each table that is written, and rows that are taken back from it.",
+        description="Rows that are added to each table that is written, and rows that are retracted from it.",
         unit="cps",
         lines=(Target(rate("tailrace_output_changes_total", "sink, kind"), "{{sink}} {{kind}}"),),
     ),
     Graph(
         title="Changes by operator",
-        description="What each operator puts out and takes back. Where much is taken back, later operators work twice.",
+        description="Rows that each operator adds and retracts. Where many are retracted, later operators work twice.",
         unit="cps",
         lines=(Target(rate("tailrace_changes_total", "operator, kind"), "{{operator}} {{kind}}"),),
     ),
     Graph(
         title="Retractions without a row",
-        description="Retractions that found nothing to take back: the input is no changelog, or its state has expired.",
+        description="Retractions of rows that are not there: the input is no changelog, or its state has expired.",
         unit="cps",
         lines=(Target(rate("tailrace_dropped_retractions_total", "operator"), "{{operator}}"),),
         width=24,

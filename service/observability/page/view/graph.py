@@ -83,7 +83,7 @@ def _step(job: JobStatus, step: StepText, steps: dict[int, StepText]) -> Markup:
 
 def _sink(job: JobStatus, sink: SinkText, steps: dict[int, StepText]) -> Markup:
     figures = [
-        join(_figure("added", count(s.inserts)), _figure("taken back", count(s.retractions)))
+        join(_figure("added", count(s.inserts)), _figure("retracted", count(s.retractions)))
         for s in job.sinks
         if s.table == sink.table
     ]

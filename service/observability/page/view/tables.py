@@ -80,7 +80,7 @@ def written_tables(job: JobStatus) -> Markup:
          count(s.records) if s.topics else "–"]
         for s in job.sinks
     ]  # fmt: skip
-    head = ("table", "to", "rows added", "rows taken back", "records")
+    head = ("table", "to", "rows added", "rows retracted", "records")
     return grid("Tables that are written", head, rows, frozenset({2, 3, 4}))
 
 

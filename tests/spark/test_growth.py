@@ -84,4 +84,4 @@ def _totals(kafka: Broker, topic: str) -> dict[str, int]:
 
 def _end(job: ServiceProcess) -> None:
     job.terminate()
-    assert job.wait(90) == 0
+    assert job.wait() == 0

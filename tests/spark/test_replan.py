@@ -105,7 +105,7 @@ def test_a_checkpoint_that_a_driver_works_on_is_left_alone(
         code, printed = job.does(*words)
         assert (code, "another driver works on the checkpoint" in printed) == (1, True), printed
     job.running.terminate()
-    assert job.running.wait(60) == 0
+    assert job.running.wait() == 0
 
 
 def _write(path: Path, value: object) -> None:

@@ -241,7 +241,7 @@ def test_all_jobs_of_a_pipeline_are_backfilled_before_it_runs(
         return pipeline.before.replace("END;", f"{first} END; {other_job}")
 
     job = service(two_jobs(), kafka.bootstrap, BATCH__ROWS="300")
-    pipeline.feed(600)
+    pipeline.feed(1800)  # so many batches that the first backfill is killed in the midst of them
     job.start()
 
     def answered() -> bool:

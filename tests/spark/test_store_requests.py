@@ -185,8 +185,8 @@ def test_each_request_of_a_batch_is_for_something_and_a_batch_that_received_only
         running.start()
         running.until("it has begun", lambda: done() >= FIRST)
         for number in range(BUSY):
-            before = done()
             feed(kafka.bootstrap, orders, [(i % 2, {"name": f"n{i}", "amount": number}) for i in range(200)])
+            before = done()  # a batch that is planned from now on reads the last of them
             running.until("the rows are read", lambda before=before: done() > before + 1)  # type: ignore[misc]
         quiet, transactions = done(), committed(running)
         running.until("the checkpoint was swept", lambda: done() >= max(EVERY + 2, quiet + 4))

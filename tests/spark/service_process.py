@@ -118,17 +118,22 @@ class ServiceProcess:
             return
         kill_with_descendants(self._process)
 
+    @property
+    def driver(self) -> int:
+        """The process of the driver."""
+        assert self._process is not None
+        return self._process.pid
+
     def processes(self) -> dict[str, list[int]]:
         """The processes of the running service by what they are."""
-        assert self._process is not None
         found: dict[str, list[int]] = {
-            "driver": [self._process.pid],
+            "driver": [self.driver],
             "jvm": [],
             "worker": [],
             "writer": [],
             "fork_server": [],
         }
-        for pid in descendants(self._process.pid):
+        for pid in descendants(self.driver):
             command = command_of(pid)
             if "java" in command.split("\0")[0]:
                 found["jvm"].append(pid)

@@ -63,7 +63,7 @@ def test_holes_of_a_compacted_topic_are_stepped_over(
     copy = make_topic("copy")
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     written = 0
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     while len(messages(kafka.bootstrap, source)) == written:
         assert time.monotonic() < deadline, "the broker has compacted nothing"
         for i in range(20):

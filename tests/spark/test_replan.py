@@ -41,7 +41,7 @@ class Job:
         """Start the service, and kill it as soon as it has planned the batch."""
         self.running.start()
         planned, done = (self.checkpoint / log / str(number) for log in ("offsets", "commits"))
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while not planned.exists():
             assert time.monotonic() < deadline, self.running.log[-3000:]
             time.sleep(0.01)

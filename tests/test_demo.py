@@ -20,8 +20,8 @@ AMOUNT = re.compile(r"(?:spent|revenue)=(\S+)$")
 
 @pytest.fixture(scope="module")
 def demo() -> Iterator[subprocess.Popen[str]]:
-    """A demo that ends by itself."""
-    command = [sys.executable, "-m", "service", "demo", "--seconds", "60"]
+    """A demo that ends by itself, after a time in which it also starts where the machine is busy."""
+    command = [sys.executable, "-m", "service", "demo", "--seconds", "120"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         yield process
         process.terminate()
@@ -38,4 +38,4 @@ def test_the_demo_serves_its_status_page_and_prints_changes(demo: subprocess.Pop
     amounts = [found[1] for line in changes if (found := AMOUNT.search(line))]
     assert len(amounts) == len(changes)
     assert [amount for amount in amounts if not re.fullmatch(r"\d+\.\d\d", amount)] == []
-    assert demo.wait(30) == 0
+    assert demo.wait(60) == 0

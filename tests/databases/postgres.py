@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -16,8 +15,10 @@ from time import monotonic, sleep
 
 import psycopg
 
+from service.host.machine import free_ports
+
 PASSWORD = "open+sesame/1"
-_STARTING = 60.0
+_STARTING = 120.0
 
 
 class Postgres:
@@ -27,9 +28,7 @@ class Postgres:
         self._folder = folder
         self._user = user
         self._server: subprocess.Popen[bytes] | None = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        (self.port,) = free_ports(1)
         (folder / "password").write_text(PASSWORD)
         made = [*self._command("initdb"), "--auth=scram-sha-256", f"--pwfile={folder}/password", "--username=shop"]
         subprocess.run([*made, "--encoding=UTF8", "--no-sync"], check=True, capture_output=True, user=user)

@@ -99,7 +99,9 @@ TYPES: Columns = (
 )
 
 
-def test_every_type_arrives_as_it_is_declared(server: Postgres, opened: Opener):
+@pytest.fixture(scope="module")
+def kinds(server: Postgres) -> None:
+    """The table kinds: a row with a value of every type, and one of NULLs."""
     server.run(
         "CREATE TYPE mood AS ENUM ('glad', 'sad')",
         "CREATE TABLE kinds (id bigint, s smallint, b boolean, f real, d double precision, n numeric(10, 2), t mood,"
@@ -108,6 +110,10 @@ def test_every_type_arrives_as_it_is_declared(server: Postgres, opened: Opener):
         " '\\x00ff', '2024-02-29', '10:11:12', '2024-01-01 00:00:05.25', '2024-01-01 02:00:00+02', '{1,NULL}')",
         "INSERT INTO kinds (id) VALUES (2)",
     )
+
+
+@pytest.mark.usefixtures("kinds")
+def test_every_type_arrives_as_it_is_declared(server: Postgres, opened: Opener):
     found = opened(table(server, "public.kinds", TYPES)).found(keys([1, 2, 3]), 0)
     assert [[*row.values()] for row in found.sort_by("c0").to_pylist()] == [
         [
@@ -119,6 +125,7 @@ def test_every_type_arrives_as_it_is_declared(server: Postgres, opened: Opener):
     ]
 
 
+@pytest.mark.usefixtures("kinds")
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -149,6 +156,7 @@ def test_keys_of_several_columns_and_many_pieces(server: Postgres, opened: Opene
     assert sum(found.column("c2").to_pylist()) == sum(i * i for i in range(1, 5001))
 
 
+@pytest.mark.usefixtures("kinds")
 def test_a_key_that_the_database_cannot_read_does_not_stop_the_others(server: Postgres, opened: Opener):
     lookup = opened(table(server, "kinds", (("u", STRING), ("id", BIGINT))))
     found = lookup.found(keys(["no uuid", "00000000-0000-0000-0000-000000000005"]), 0)
@@ -166,6 +174,7 @@ def test_a_key_that_the_database_cannot_read_does_not_stop_the_others(server: Po
         ("kinds", (("id", BIGINT), ("nam", STRING)), 'column "nam" does not exist'),
     ],
 )
+@pytest.mark.usefixtures("kinds")
 def test_what_is_not_there_is_an_error_of_the_table(server: Postgres, opened: Opener, name, columns, expected):
     with pytest.raises(DatabaseConfigError, match=expected):
         opened(table(server, name, columns)).found(keys([1]), 0)

@@ -99,8 +99,13 @@ class Query:
         os.kill(self.writer_pid(host), signal.SIGKILL)
 
 
+OPEN_FOR = 10.0
+"""Seconds that a transaction at the end of a partition is waited for: a commit returns before its end is written to
+every partition."""
+
+
 def read(bootstrap: str, topic: str, level: str = "read_committed") -> list[Message]:
-    """All records of a topic up to its end, once no transaction is open before it."""
+    """All records of a topic up to its end, once no transaction is open before it, or has been for OPEN_FOR."""
     partitions = Cluster({"bootstrap.servers": bootstrap}).describe([topic])[topic]
     consumer = Consumer(
         {
@@ -115,15 +120,24 @@ def read(bootstrap: str, topic: str, level: str = "read_committed") -> list[Mess
     messages: list[Message] = []
     open_partitions = set(range(partitions))
     consumer.assign([TopicPartition(topic, partition, 0) for partition in open_partitions])
-    until = time.monotonic() + 60
+    unread = set(open_partitions)
+    until = time.monotonic() + 120
     while open_partitions:
-        assert time.monotonic() < until, "the end of the topic was not reached"
+        if time.monotonic() > until:
+            assert not unread, "the end of the topic was not reached"
+            break
         for message in consumer.consume(10_000, 0.2):
             error = message.error()
             if error is None:
                 messages.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                open_partitions.discard(message.partition() or 0)
+                partition = message.partition() or 0
+                _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
+                if (message.offset() or 0) >= end:
+                    open_partitions.discard(partition)
+                unread.discard(partition)
+                if not unread:
+                    until = min(until, time.monotonic() + OPEN_FOR)
     consumer.close()
     return sorted(messages, key=lambda each: (each.partition() or 0, each.offset() or 0))
 

@@ -43,7 +43,7 @@ def test_while_the_broker_is_away_an_attempt_waits_and_then_says_so(broker, make
     started = time.monotonic()
     with pytest.raises(KafkaUnreachable):
         query.write(0, "b", checkpoint="c2")
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
     broker.start()
     query.insist(1, "c")
     assert query.committed() == ["a", "c"]

@@ -30,7 +30,7 @@ def test_a_look_at_the_marker_shows_what_is_committed_and_disturbs_nobody(query:
         first.send(query.rows("a"))
         assert not query.attempt(0, host=host).is_committed()
         first.commit()
-    until = time.monotonic() + 30  # Kafka shows a commit to readers shortly after it has answered it
+    until = time.monotonic() + 60  # Kafka shows a commit to readers shortly after it has answered it
     while not query.attempt(0, host=host).is_committed():
         assert time.monotonic() < until
     assert not query.attempt(1, host=host).is_committed()

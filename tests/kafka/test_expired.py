@@ -9,6 +9,9 @@ import pytest
 from service.kafka.errors import TransactionExpired
 from tests.kafka.conftest import Query
 
+TIME_OUT_MS = 5_000
+"""More than it takes to write a batch where the machine is busy."""
+
 
 @pytest.fixture
 def broker(own_kafka):
@@ -18,13 +21,13 @@ def broker(own_kafka):
 
 @pytest.mark.parametrize("more", [True, False], ids=["at the next records", "at the commit"])
 def test_a_transaction_that_was_open_for_too_long_says_so_and_the_next_attempt_writes(broker, make_query, more: bool):
-    query: Query = make_query(broker.bootstrap, patience_ms=20_000, transaction_timeout_ms=2_000)
+    query: Query = make_query(broker.bootstrap, patience_ms=20_000, transaction_timeout_ms=TIME_OUT_MS)
 
     def slowly() -> None:
         with query.attempt(0) as attempt:
             attempt.begin()
             attempt.send(query.rows("a"))
-            time.sleep(6)
+            time.sleep(2 * TIME_OUT_MS / 1000)
             if more:
                 attempt.send(query.rows("b"))
             attempt.commit()

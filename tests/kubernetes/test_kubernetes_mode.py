@@ -91,8 +91,12 @@ def test_a_drained_node_is_left_and_nothing_is_lost(cluster: Cluster, running: R
         orders.feed(1000)
         orders.until_answered(running.report)
         running.until_ready()
-        pods = running.kubectl.list("pods")
-        assert {pod["spec"]["nodeName"] for pod in pods} == {each.name for each in cluster.nodes} - {node}
+        others = {each.name for each in cluster.nodes} - {node}
+
+        def nodes() -> set[str | None]:
+            return {pod["spec"].get("nodeName") for pod in running.kubectl.list("pods")}
+
+        until("every pod is on another node", lambda: nodes() == others, explain=running.report)
     finally:
         running.kubectl("uncordon", node)
 

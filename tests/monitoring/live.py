@@ -19,6 +19,9 @@ from tests.spark.service_process import ServiceProcess
 SETTLED = 15.0
 """Seconds of undisturbed load before the end: more than a rate is taken over, or passes between two looks at ends."""
 
+STORED_WITHIN = 4.0
+"""Seconds after which a scrape is stored, or has failed: it may take two."""
+
 RATE_INTERVAL = "12s"
 
 
@@ -63,7 +66,7 @@ def live(folder: Path, bootstrap: str) -> Iterator[Live]:
                 busy = time.time()
             running.until("all is read", lambda: _all_read(prometheus, orders.fed))
             scrape = running.ask("/metrics")[1]
-            quiet = time.time()
+            quiet = _scraped(running, prometheus)
             group = Cluster({"bootstrap.servers": bootstrap}).group_offsets(f"tailrace-{QUERY}", [topics.orders])
             running.kill()
             yield Live(
@@ -80,6 +83,19 @@ def live(folder: Path, bootstrap: str) -> Iterator[Live]:
             )
     finally:
         running.kill()
+
+
+def _scraped(running: ServiceProcess, prometheus: Prometheus) -> float:
+    """A moment just ago at which the last scrape had succeeded: one that fails ends all series."""
+    moment = 0.0
+
+    def succeeded() -> bool:
+        nonlocal moment
+        moment = time.time() - STORED_WITHIN
+        return prometheus.value("up", moment) == 1
+
+    running.until("a scrape has succeeded", succeeded)
+    return moment
 
 
 def _trouble(running: ServiceProcess, prometheus: Prometheus, orders: Feed) -> None:

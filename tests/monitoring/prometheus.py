@@ -59,7 +59,7 @@ class Prometheus:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not self._ready():
             assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() < deadline, f"Prometheus is not ready:\n{self._log.read_text()}"
@@ -70,7 +70,7 @@ class Prometheus:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(60)
 
     def ask(self, query: str, at: float | None = None) -> list[Sample]:
         """The answer of an instant query, at a time in seconds since the epoch or now."""
@@ -97,7 +97,7 @@ class Prometheus:
     def _get(self, what: str, **asked: str) -> Any:
         url = f"http://127.0.0.1:{self._port}/api/v1/{what}?{urlencode(asked)}"
         try:
-            with urlopen(url, timeout=30) as answer:
+            with urlopen(url, timeout=60) as answer:
                 return json.load(answer)["data"]
         except HTTPError as error:
             with error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import socket
 import subprocess
 import tarfile
 import time
@@ -14,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from service.host.machine import free_ports
 
 VERSION = "2.6.13.Final"
 """The last one that runs on Java 17."""
@@ -49,16 +50,10 @@ def archive(cache: Path) -> Path:
     return home
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def running(cache: Path, log: Path) -> Iterator[str]:
     """Run a registry that keeps its schemas in memory; the value is its URL."""
-    port = free_port()
+    (port,) = free_ports(1)
     java = [os.environ.get("JAVA_HOME", "") + "/bin/java" if os.environ.get("JAVA_HOME") else "java", "-Xmx256m"]
     command = [*java, f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1", "-jar", f"{NAME}-runner.jar"]
     url = f"http://127.0.0.1:{port}/apis/ccompat/v7"

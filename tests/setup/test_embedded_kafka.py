@@ -60,7 +60,7 @@ def runs(pid: int) -> bool:
 
 
 def soon_gone(pid: int, folder: Path) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (runs(pid) or folder.exists()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not runs(pid) and not folder.exists()

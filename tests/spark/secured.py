@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
@@ -133,11 +134,17 @@ def leaks(name: str, content: bytes, secrets: Iterable[str]) -> list[str]:
     return [f"{name} has {secret}" for secret in secrets if any(form in content for form in forms(secret))]
 
 
+def files_below(folder: Path) -> Iterator[Path]:
+    """Every file below a folder; files and folders may come and go meanwhile."""
+    for place, _, names in os.walk(folder):
+        yield from (Path(place, name) for name in names)
+
+
 def leaks_below(folder: Path, secrets: Sequence[str], but: Iterable[Path] = ()) -> list[str]:
     """Which of the secrets are in a file below a folder; files may come and go meanwhile."""
     planted = set(but)
     found: list[str] = []
-    for path in folder.rglob("*"):
+    for path in files_below(folder):
         if path in planted:
             continue
         try:

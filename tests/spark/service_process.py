@@ -17,6 +17,12 @@ from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parents[2]
 
+ANSWERS_WITHIN = 60.0
+"""Seconds that the service's HTTP server may take for an answer where the machine is busy."""
+
+NOTICED_WITHIN = 60.0
+"""Seconds that processes may take to notice the end of their parent, and to clean up after it."""
+
 
 class ServiceProcess:
     """`tailrace run FILE` with a checkpoint of the test's own; what it says is in `log`."""
@@ -48,19 +54,16 @@ class ServiceProcess:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     def events(self) -> list[dict[str, object]]:
-        """The JSON lines of the log."""
-        found = []
-        for line in self.log.splitlines():
-            if line.startswith('{"time"'):
-                found.append(json.loads(line))
-        return found
+        """The JSON lines of the log, without a last one that is still being written."""
+        lines = self.log.split("\n")[:-1]
+        return [json.loads(line) for line in lines if line.startswith('{"time"')]
 
     def ask(self, path: str) -> tuple[int, str]:
         """Status and body of the service's own HTTP server; status 0 while it does not listen."""
         port = self._settings["TAILRACE_HTTP__PORT"]
         assert port != "0", "the port is the service's own choice: a test that asks names it (HTTP__PORT)"
         try:
-            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=ANSWERS_WITHIN) as answer:
                 return int(answer.status), answer.read().decode()
         except HTTPError as error:
             with error:
@@ -115,17 +118,22 @@ class ServiceProcess:
             return
         kill_with_descendants(self._process)
 
+    @property
+    def driver(self) -> int:
+        """The process of the driver."""
+        assert self._process is not None
+        return self._process.pid
+
     def processes(self) -> dict[str, list[int]]:
         """The processes of the running service by what they are."""
-        assert self._process is not None
         found: dict[str, list[int]] = {
-            "driver": [self._process.pid],
+            "driver": [self.driver],
             "jvm": [],
             "worker": [],
             "writer": [],
             "fork_server": [],
         }
-        for pid in descendants(self._process.pid):
+        for pid in descendants(self.driver):
             command = command_of(pid)
             if "java" in command.split("\0")[0]:
                 found["jvm"].append(pid)
@@ -213,11 +221,11 @@ def signal_to(pid: int, number: signal.Signals) -> None:
 
 
 def kill_with_descendants(process: subprocess.Popen[bytes]) -> None:
-    """kill -9 of a process; those below it get 20 s to notice, then they are killed as well."""
+    """kill -9 of a process; those below it get some time to notice, then they are killed as well."""
     family = descendants(process.pid)
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + NOTICED_WITHIN
     while any(alive(pid) for pid in family) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in family:

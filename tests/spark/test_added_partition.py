@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from confluent_kafka.admin import AdminClient, NewPartitions
-
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
-from tests.spark.topics import feed, messages
+from tests.spark.topics import add_partitions, feed, messages
 
 PIPELINE = """
     SET 'pipeline.name' = 'counts';
@@ -47,9 +45,7 @@ def test_a_partition_that_is_added_is_read_and_counts(
     running.until("the first rows are seen", lambda: ids() == {1, 2})
     running.until("the first window is closed", lambda: counts() == {"2024-01-01 00:00:00": 1})
 
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    added = admin.create_partitions([NewPartitions(source, 2)])
-    added[source].result(30)
+    add_partitions(kafka.bootstrap, source, 2)
     feed(kafka.bootstrap, source, [(1, row(3, 13))])
     running.until("the row of the new partition is seen", lambda: ids() == {1, 2, 3})
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.brokers import Broker, MakeTopic
 from tests.spark.executor_folders import remove_unused_folders
 from tests.spark.service_process import ServiceProcess
-from tests.spark.topics import feed, read, upserted
+from tests.spark.topics import add_partitions, feed, read, upserted
 
 NAMES = [f"n{number}" for number in range(20)]
 
@@ -66,8 +65,7 @@ def test_partitions_cores_executors_and_tasks_may_become_more_and_fewer(
     all_is_counted_over(2)
 
     # Partitions that are added to a topic are read without a restart, from their first record on.
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.create_partitions([NewPartitions(orders, 5)])[orders].result(30)
+    add_partitions(kafka.bootstrap, orders, 5)
     all_is_counted_over(5)
     _end(job)
 
@@ -84,4 +82,4 @@ def _totals(kafka: Broker, topic: str) -> dict[str, int]:
 
 def _end(job: ServiceProcess) -> None:
     job.terminate()
-    assert job.wait(90) == 0
+    assert job.wait() == 0

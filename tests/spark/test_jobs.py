@@ -62,7 +62,7 @@ class _Runner:
         self.killed = False
         self.rows = 4
         self.upgrade: Upgrade | None = None
-        self.looks = self.plans = 0
+        self.looks = self.plans = self.reports = 0
         self.errors: list[Exception] = []
         self.look_every = 0.0
         self.stopped = False
@@ -92,6 +92,9 @@ class _Runner:
         return []
 
     def added_topics(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    def waiting_topics(self) -> dict[str, tuple[str, ...]]:
         return {}
 
     def replan(self) -> Cut:
@@ -138,6 +141,10 @@ class _Runner:
         if self.errors:
             raise self.errors.pop(0)
         return False
+
+    def unreported(self) -> bool:
+        self.reports -= 1
+        return self.reports >= 0
 
     def stop(self) -> None:
         self.stopped = True
@@ -295,6 +302,14 @@ def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch
     runner.plans = 3
     made.close(grace=60)
     assert runner.looks == 5, "three while it plans, one after, and only then one at the log"
+    assert runner.stopped
+
+
+def test_the_report_of_a_batch_that_was_just_done_is_waited_for_at_a_stop():
+    made, [runner], _ = jobs(1)
+    runner.reports = 2
+    made.close(grace=60)
+    assert runner.reports == -1, "it has arrived at the third look"
     assert runner.stopped
 
 

@@ -63,7 +63,7 @@ def test_holes_of_a_compacted_topic_are_stepped_over(
     copy = make_topic("copy")
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     written = 0
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     while len(messages(kafka.bootstrap, source)) == written:
         assert time.monotonic() < deadline, "the broker has compacted nothing"
         for i in range(20):
@@ -90,7 +90,7 @@ def test_records_that_kafka_has_deleted_are_missed_aloud(
     job.start()
     job.until("the first rows are written", lambda: len(read(kafka.bootstrap, copy)) == 60)
     job.terminate()
-    assert job.wait(90) == 0
+    assert job.wait() == 0
     feed(kafka.bootstrap, source, ((i % PARTITIONS, {"id": i}) for i in range(60, 120)))
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     for each in admin.delete_records([TopicPartition(source, 3, 15)]).values():
@@ -114,7 +114,7 @@ def test_a_partition_without_records_does_not_hold_up_the_others(
         fed += len(rows)
         job.until("all is written", partial(_has, kafka, copy, fed))
     job.terminate()
-    assert job.wait(90) == 0
+    assert job.wait() == 0
     assert copied(kafka, copy) == committed(kafka, source)
 
 

@@ -113,7 +113,7 @@ def keep(kafka: str, service: Callable[..., ServiceProcess], target: Path) -> No
     running.until("half of the orders are there", lambda: topics.totals() == totals_of(HALF))
     running.until("their minutes are there", lambda: topics.minutes() == minutes_of(HALF))
     running.terminate()
-    assert running.wait(60) == 0
+    assert running.wait() == 0
     target.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(target, "w:xz") as packed:
         packed.add(running.folder / "checkpoint", "checkpoint", filter=_lasting)
@@ -150,7 +150,7 @@ def test_the_service_goes_on_with_a_checkpoint_of_each_format(
     running.until("to the last order", lambda: topics.totals() == totals_of(len(ORDERS)))
     running.until("minutes, too", lambda: topics.minutes() == minutes_of(len(ORDERS), HALF))
     running.terminate()
-    assert running.wait(60) == 0
+    assert running.wait() == 0
     assert last(FolderFiles(str(tmp_path / "checkpoint" / "kept")), COMMITS) > done
     remembered = json.loads((tmp_path / "checkpoint" / "kept" / "tailrace" / "fixed.json").read_text())
     assert remembered["format"] == FORMAT

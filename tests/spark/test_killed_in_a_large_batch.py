@@ -39,8 +39,7 @@ def large(running: ServiceProcess) -> set[str]:
 
 def kill_everything(running: ServiceProcess) -> None:
     """kill -9 of all processes at once, as when a container has no memory left."""
-    (driver,) = running.processes()["driver"]
-    for pid in [driver, *descendants(driver)]:
+    for pid in [running.driver, *descendants(running.driver)]:
         signal_to(pid, signal.SIGKILL)
     running.kill()
 

@@ -74,7 +74,7 @@ def test_a_job_waits_for_a_partition_without_a_leader(
     order(1, 8)
     running.until("all orders are counted, once", lambda: total() == 15)
     running.terminate()
-    assert running.wait(60) == 0
+    assert running.wait() == 0
 
 
 class _Second(EmbeddedKafka):

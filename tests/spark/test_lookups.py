@@ -78,8 +78,8 @@ def test_no_row_is_lost_or_meets_another_one_when_the_database_goes_and_the_tabl
         # It is killed when it has been answered, and the table changes before it does the batch again.
         answered = batches_answered(tmp_path)
         feed(kafka.bootstrap, topics["orders"], orders(200, 3_000, 10))
-        until = time.monotonic() + 60
-        while not batches_answered(tmp_path) > answered:
+        until = time.monotonic() + 180
+        while not batches_answered(tmp_path) - answered:  # old ones may be swept meanwhile
             assert time.monotonic() < until, running.log[-3000:]
             time.sleep(0.002)
         running.kill()
@@ -87,7 +87,7 @@ def test_no_row_is_lost_or_meets_another_one_when_the_database_goes_and_the_tabl
         running.start()
         running.until("all orders are written", lambda: len(met()) == 3_000)
         running.terminate()
-        assert running.wait(60) == 0
+        assert running.wait() == 0
     found = met()
     cities = {i: {city for id_, city in found.items() if id_ % 10 == i} for i in range(10)}
     assert all(cities[i] == {None} for i in (8, 9))
@@ -97,5 +97,5 @@ def test_no_row_is_lost_or_meets_another_one_when_the_database_goes_and_the_tabl
 
 def batches_answered(folder: Path) -> set[int]:
     """The batches that have answers in the checkpoint."""
-    files = (file.name for file in folder.rglob("tailrace/lookups/*"))
+    files = (file.name for file in (folder / "checkpoint/lookups/tailrace/lookups").iterdir())
     return {int(name.partition("-")[0]) for name in files if not name.endswith(".new")}

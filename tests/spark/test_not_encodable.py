@@ -55,7 +55,7 @@ def test_a_row_that_the_schema_cannot_hold_is_a_dead_letter_and_the_others_are_w
         running.until("they are counted", lambda: counted(running) == 5)
         assert "batch failed" not in running.log
         running.terminate()
-        assert running.wait(60) == 0
+        assert running.wait() == 0
 
     letters = messages(kafka.bootstrap, dead)
     (number,) = registry.subjects[f"{target}-value"]

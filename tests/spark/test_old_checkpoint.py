@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
 
 from service.kafka.admin import Cluster
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
-from tests.spark.topics import feed, read
+from tests.spark.topics import add_partitions, feed, read
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -60,7 +60,7 @@ def test_a_group_that_is_forgotten_and_an_added_partition_stop_no_old_checkpoint
     assert running.wait(600) == 0
 
     admin.delete_consumer_groups([group])[group].result(120)
-    admin.create_partitions([NewPartitions(source, 2)])[source].result(120)
+    add_partitions(kafka.bootstrap, source, 2)
     feed(kafka.bootstrap, source, [(1, {"id": 4}), (0, {"id": 5})])
     running.start()
     running.until("it goes on, in the new partition too", lambda: ids() == [2, 3, 4, 5], seconds=600)

@@ -126,4 +126,4 @@ def test_executors_fetch_no_state_but_that_of_one_that_is_gone(
             running.round()
         assert moved(requests, begin) <= tasks / 8, "those that took over keep what they have"
         running.service.terminate()
-        assert running.service.wait(90) == 0
+        assert running.service.wait() == 0

@@ -81,5 +81,5 @@ def test_nothing_of_a_run_is_left_after_a_kill_of_its_driver_or_of_all_of_it_at_
     running.until("the next run has cleaned up", lambda: not dead.exists())
     counted(3)
     running.terminate()
-    assert running.wait(60) == 0
+    assert running.wait() == 0
     assert list(temporary.iterdir()) == []

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from service.host.machine import free_ports
 from tests.kubernetes.cluster.certificates import Authority
-from tests.spark.secured import READER, WRITER, SecuredKafka, leaks, leaks_below
+from tests.spark.secured import READER, WRITER, SecuredKafka, files_below, leaks, leaks_below
 from tests.spark.service_process import (
     ROOT,
     ServiceProcess,
@@ -129,7 +130,9 @@ def test_a_pipeline_runs_over_tls_with_two_logins_and_no_secret_is_anywhere(
     planted = [given, tmp_path / "pipeline.sql"]
     for folder in (temporary, tmp_path):
         found += leaks_below(folder, SECRETS, planted)
-    assert not list(temporary.rglob("arguments")), "the file with the arguments of the JVM is there"
+    assert "arguments" not in {path.name for path in files_below(temporary)}, (
+        "the file with the arguments of the JVM is there"
+    )
     assert all(folder.stat().st_mode & 0o077 == 0 for folder in temporary.glob("tailrace-*"))
 
     # One password becomes wrong: batches fail, in the JVM and in the writer, and the service gives up.
@@ -212,11 +215,17 @@ def test_a_login_that_is_refused_is_reported_before_anything_is_written(
     }
     for each in refused.values():
         each.start()
-    seen: dict[str, set[int]] = {wrong: set() for wrong in REFUSED}
-    while not all(each.ended() for each in refused.values()):
-        for wrong, each in refused.items():
-            seen[wrong].add(each.ask("/readyz")[0])
-        time.sleep(0.2)
+
+    def readiness(running: ServiceProcess) -> set[int]:
+        """What it answers until it ends."""
+        seen: set[int] = set()
+        while not running.ended():
+            seen.add(running.ask("/readyz")[0])
+            time.sleep(0.1)
+        return seen
+
+    with ThreadPoolExecutor(len(refused)) as pool:  # each is asked while another one is slow to answer
+        seen = dict(zip(refused, pool.map(readiness, refused.values()), strict=True))
     topics = secured.topics()
     for wrong, each in refused.items():
         sentence, hint = REFUSED[wrong]

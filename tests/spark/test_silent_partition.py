@@ -71,4 +71,4 @@ def test_a_silent_partition_holds_windows_open_until_it_is_idle_and_never_withou
     assert windows(impatient) == [(first, 3), (second, fed.count(15) + 1)]
     assert windows(patient) == [(first, 3)]
     running.terminate()
-    assert running.wait(60) == 0
+    assert running.wait() == 0

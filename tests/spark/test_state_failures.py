@@ -31,6 +31,6 @@ def test_a_full_disk_ends_the_job_with_its_reason(
     counting = service(PIPELINE, kafka.bootstrap, RETRY__ATTEMPTS="1", SPARK__PARTITIONS="2")
     counting.within = [*own, "sh", "-c", ON_A_SMALL_DISK, str(tmp_path / "checkpoint")]
     counting.start()
-    assert counting.wait(150) == 1
+    assert counting.wait() == 1
     gave_up = next(event for event in counting.events() if event["event"] == "gave up")
     assert "No space left on device" in str(gave_up["error"])

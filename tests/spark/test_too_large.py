@@ -51,14 +51,14 @@ def test_a_row_that_its_topic_does_not_take_is_a_dead_letter(
         return [json.loads(value or b"")["id"] for _, value in read(kafka.bootstrap, topic)]
 
     running.until("the rows that fit are there", lambda: len(ids(sink)) == len(SHORT))
-    assert ids(dead) == [0]
+    running.until("the one that does not is a dead letter", lambda: ids(dead) == [0])
     assert not errors_of(running, "batch failed")
 
     # What fits is known since the start: the broker refuses, the next start asks again.
     limit_records(kafka.bootstrap, sink, LOWERED)
     feed(kafka.bootstrap, source, [(0, {"id": 500, "note": FITS}), (0, {"id": 501, "note": "x"})])
     running.until("the row that fits is there", lambda: ids(sink)[-1] == 501)
-    assert ids(dead) == [0, 500]
+    running.until("the one that does not is a dead letter", lambda: ids(dead) == [0, 500])
     [error] = errors_of(running, "batch failed")
     assert f"topic {sink} refused the records" in error
     assert "raise max.message.bytes of the topic" in error
@@ -67,7 +67,7 @@ def test_a_row_that_its_topic_does_not_take_is_a_dead_letter(
     assert letters == [LONG, FITS], "they hold the rows whole"
     running.until("what was rolled back is counted", lambda: aborted(running) == 1)
     running.terminate()
-    assert running.wait(60) == 0
+    assert running.wait() == 0
 
 
 MECHANISM = "SCRAM-SHA-256"
@@ -125,6 +125,7 @@ def test_what_a_topic_takes_is_learned_from_its_refusals_where_nobody_may_ask(
     running.start()
     running.until("the rows that fit are there", lambda: len(ids()) == len(SHORT))
     assert ids() == list(range(1, COUNT))
+    running.until("the one that does not is a dead letter", lambda: len(letters()) == 1)
     [cut] = letters()
     assert re.fullmatch(r"not-encodable, \d+ of 12000\d\d bytes", cut)
     assert {
@@ -144,6 +145,9 @@ def test_what_a_topic_takes_is_learned_from_its_refusals_where_nobody_may_ask(
     running.start()
     running.until("the row that fits is there", lambda: ids()[-1] == 503)
     assert ids() == [*range(1, COUNT), 501, 503]
+    running.until("each that does not is a dead letter", lambda: len(letters()) >= 3)
+    running.terminate()
+    assert running.wait() == 0
     assert len(letters()) == 3
 
 

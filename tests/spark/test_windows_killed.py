@@ -4,6 +4,7 @@ fire early and late, Top-N of windows and of totals answer what a batch query sa
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.spark.orders import BASE
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import debezium, feed, read, upserted
 
-COUNT = 4_000
+COUNT, BATCH = 4_000, 300
 SINKS = ("fired", "sessions", "counts", "slides", "best", "leaders")
 
 JSON = "'connector' = 'kafka', 'format' = 'json'"
@@ -149,7 +150,7 @@ def test_windows_and_top_n_that_are_killed_end_with_the_answer_of_a_batch_query(
     source, sinks = make_topic("everything"), {name: make_topic(name) for name in SINKS}
     given = rows(COUNT)
     feed(kafka.bootstrap, source, islice(given, COUNT // 2))
-    service = ServiceProcess(pipeline(source, sinks), tmp_path, kafka.bootstrap, BATCH__ROWS="300")
+    service = ServiceProcess(pipeline(source, sinks), tmp_path, kafka.bootstrap, BATCH__ROWS=str(BATCH))
 
     def batches() -> int:
         return sum(event["event"] == "batch" for event in service.events())
@@ -157,8 +158,9 @@ def test_windows_and_top_n_that_are_killed_end_with_the_answer_of_a_batch_query(
     service.start()
     service.until("both jobs have done some batches", lambda: batches() >= 8)
     feed(kafka.bootstrap, source, given)
-    fed = batches()
-    service.until("they are in the midst of the rest", lambda: batches() >= fed + 4)
+    # Each of the two jobs reads a half in seven batches. They go on while we look.
+    half = 2 * math.ceil(COUNT / 2 / BATCH)
+    service.until("they are in the midst of the rest", lambda: batches() >= half + 4)
     assert not service.ended()
     service.kill()
     service.start()

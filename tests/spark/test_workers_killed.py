@@ -73,7 +73,7 @@ def test_the_next_batch_does_not_fail(
     lines = [str(e["line"]) for e in events if e["event"] == "jvm"]
     assert [line for line in lines if " ERROR " in line or "Exception" in line] == [], "what was mended is no news"
     running.terminate()
-    assert running.wait(60) == 0
+    assert running.wait() == 0
 
 
 def batches(running: ServiceProcess) -> int:

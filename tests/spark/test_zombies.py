@@ -65,7 +65,7 @@ def test_a_writer_and_workers_that_wake_up_after_their_partitions_were_taken_ove
     assert sorted(r["id"] for r in rows) == list(range(fed))
     assert {r["n"] for r in rows} == {1}
     running.terminate()
-    assert running.wait(60) == 0
+    assert running.wait() == 0
 
 
 def send(pids: list[int], number: signal.Signals) -> None:

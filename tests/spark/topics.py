@@ -13,6 +13,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     ResourceType,
 )
 
@@ -24,16 +25,33 @@ def feed(bootstrap: str, topic: str, rows: Iterable[tuple[int, Any]], largest: i
     `largest` bytes."""
     own = {"linger.ms": 20, "enable.idempotence": True, "message.max.bytes": largest}
     producer = Producer({"bootstrap.servers": bootstrap, **own})
+    lost: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, message: object) -> None:
+        if error is not None:
+            lost.append(error)
+
     for partition, row in rows:
         value = row if isinstance(row, bytes) else json.dumps(row).encode()
         while True:
             try:
-                producer.produce(topic, value, partition=partition)
+                producer.produce(topic, value, partition=partition, on_delivery=delivered)
                 break
             except BufferError:
                 producer.poll(0.1)
         producer.poll(0)
     assert producer.flush(60) == 0
+    assert lost == []
+
+
+def add_partitions(bootstrap: str, topic: str, count: int) -> None:
+    """Give a topic `count` partitions in all, and wait until they can be written to."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(120)
+    until = time.monotonic() + 120
+    while len(admin.list_topics(topic, 30).topics[topic].partitions) < count:
+        assert time.monotonic() < until, f"the partitions of {topic} are not there"
+        time.sleep(0.1)
 
 
 def read(bootstrap: str, topic: str) -> list[Record]:
@@ -41,7 +59,7 @@ def read(bootstrap: str, topic: str) -> list[Record]:
     return [(m.key(), m.value()) for m in messages(bootstrap, topic)]
 
 
-OPEN_FOR = 3.0
+OPEN_FOR = 10.0
 """Seconds that a transaction at the end of a partition is waited for: a commit returns before its end is written to
 every partition."""
 

@@ -219,9 +219,8 @@ class Jobs:
                 time.sleep(0.02)  # the ends of its topics may take long to arrive
         while job.runner.active() and time.monotonic() < deadline:
             with suppress(Py4JJavaError):  # a store that does not answer now may do so at the next look
-                if not (
-                    job.runner.batch_begun() if held else job.runner.in_batch() and job.runner.last_batch() == last
-                ):
+                busy = job.runner.batch_begun() if held else job.runner.in_batch() and job.runner.last_batch() == last
+                if not busy and not job.runner.unreported():
                     return
             time.sleep(min(job.runner.look_every, max(0.0, deadline - time.monotonic())))
 

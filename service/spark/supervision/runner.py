@@ -87,6 +87,7 @@ class JobRunner:
         self._query: RunningQuery | None = None
         self._reported = False
         self._held_at: float | None = None
+        self._done_before = -1
 
     @property
     def program(self) -> Program:
@@ -139,6 +140,7 @@ class JobRunner:
         # The last step that may refuse: until then the checkpoint is that of the previous query.
         self._takeover.take(a.program)
         options = source_options(a, starts, self._flow.limits(), self._folder)
+        self._done_before = self._checkpoint.last_done()
         query = QueryBuilder(self._session, spec, options).start(
             self._batch_end,
             checkpoint=self._checkpoint.url,
@@ -312,6 +314,12 @@ class JobRunner:
     def batch_begun(self) -> bool:
         """Return whether a batch is planned that is not done."""
         return self._checkpoint.begun() is not None
+
+    def unreported(self) -> bool:
+        """Return whether a batch of this start is done whose report has not arrived: Spark makes it a moment after its
+        log says that the batch is done."""
+        done = self._checkpoint.last_done()
+        return self._done_before < done and self.last_batch() < done
 
     @property
     def look_every(self) -> float:

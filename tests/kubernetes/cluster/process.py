@@ -31,7 +31,7 @@ class Process:
         """Its process id."""
         return self._process.pid
 
-    def ready(self, what: str, ask: Callable[[], object], seconds: float = 90) -> None:
+    def ready(self, what: str, ask: Callable[[], object], seconds: float = 180) -> None:
         """Wait until `ask()` is true; a process that ends before fails at once, with the last lines of its log."""
 
         def asked() -> bool:

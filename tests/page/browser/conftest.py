@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from service.observability.http_server import HttpServer
 from tests.page.browser.chromium import SWITCHES, NoChromium, chromium
 from tests.page.browser.shown import DESK, Shown
 from tests.page.stage import Stage
+
+SHOWN_WITHIN = 60_000
+"""Milliseconds that a page may take to show what is expected where the machine is busy."""
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +23,7 @@ def browser() -> Iterator[Browser]:
         path = chromium()
     except NoChromium as missing:
         pytest.fail(str(missing), pytrace=False)
+    expect.set_options(timeout=SHOWN_WITHIN)
     with sync_playwright() as playwright:
         # The sandbox needs rights that containers do not give; the pages are our own.
         started = playwright.chromium.launch(executable_path=path, args=list(SWITCHES), chromium_sandbox=False)

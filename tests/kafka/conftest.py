@@ -99,7 +99,7 @@ class Query:
         os.kill(self.writer_pid(host), signal.SIGKILL)
 
 
-OPEN_FOR = 10.0
+OPEN_FOR = 5.0
 """Seconds that a transaction at the end of a partition is waited for: a commit returns before its end is written to
 every partition."""
 

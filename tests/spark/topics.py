@@ -59,7 +59,7 @@ def read(bootstrap: str, topic: str) -> list[Record]:
     return [(m.key(), m.value()) for m in messages(bootstrap, topic)]
 
 
-OPEN_FOR = 10.0
+OPEN_FOR = 5.0
 """Seconds that a transaction at the end of a partition is waited for: a commit returns before its end is written to
 every partition."""
 

@@ -17,13 +17,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from service.checkpoint.blocks import FOLDER, BlockWriter, Manifest
+from service.checkpoint.blocks import FOLDER, BlockWriter, Manifest, of_repeat
 from service.checkpoint.files import Files, FolderFiles, StateMissing, StoredAt
 from service.checkpoint.small_files import PLAN_NUMBER, SmallFiles
 from service.checkpoint.version import BatchTakenOver, ShardState, Version
 from service.deployment.replanning import Replanning
 from service.spark.query.batch_end import BatchEnd
-from service.spark.query.job_spec import JobSpec
+from service.spark.query.job_spec import JobSpec, WorkerJob
+from service.spark.query.stateful import LevelTask
+from service.spark.query.task_batch import TaskBatch
 from tests.spark.test_batch_end import BATCH, Batch, batch_end, report, spec
 
 __all__ = ["spec"]
@@ -177,6 +179,17 @@ def test_in_any_order_of_their_steps_no_version_counts_whose_files_are_removed(s
         assert not noted or whole(plain), order
         outcomes.add((bool(noted), bool(plain.names(FOLDER))))
     assert outcomes == {(True, True), (False, False), (False, True)}
+
+
+@pytest.mark.parametrize(("replayed", "repeats"), [(0, True), (-1, False)])
+def test_the_files_of_a_task_tell_whether_its_run_repeats_the_batch(
+    spec: JobSpec, replayed: int, repeats: bool
+) -> None:
+    job = WorkerJob(replace(spec, replayed=replayed))
+    at = TaskBatch(number=0, now=0, identifier=1, task=0, attempt=0)
+    list(LevelTask(b"", 1)._advance(job, iter(()), at))
+    names = spec.state.open().names(FOLDER)
+    assert [of_repeat(name) for name in names] == [repeats]
 
 
 def test_a_late_driver_leaves_the_version_of_the_one_that_took_over_alone(spec: JobSpec) -> None:

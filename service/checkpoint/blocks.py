@@ -2,7 +2,8 @@
 
 Small blocks share a file, since in an object store each file is a request. A large block has a file of its own, so that
 neither is kept because of the other. A file's name contains the batch and is never used again: two attempts of one
-task, one of which may be wrongly thought dead, never write the same file.
+task, one of which may be wrongly thought dead, never write the same file. It also says whether a run has written it
+that repeats the batch: such a run can be kept from storing a version (`service.deployment.replanning`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import pyarrow as pa
 from service.checkpoint.files import ALIGNED, Files, StoredAt
 
 FOLDER = "tailrace/state"
+
+_REPEATED = "r"
+"""Begins the last part of the name of a file of a repeated batch; in other names that is a hexadecimal number."""
 
 LARGE = 4 << 20
 """The size in bytes from which a block has a file of its own."""
@@ -46,11 +50,12 @@ class Manifest(NamedTuple):
 
 
 class BlockWriter:
-    """Writes the files of one attempt of one task."""
+    """Writes the files of one attempt of one task. `repeats` says that the batch was begun before its run."""
 
-    def __init__(self, files: Files, batch: int, level: int, shard: int) -> None:
+    def __init__(self, files: Files, batch: int, level: int, shard: int, *, repeats: bool = False) -> None:
         self._files = files
-        self._stem = f"{FOLDER}/{batch:09d}-{level}-{shard}-{uuid.uuid4().hex[:12]}"
+        attempt = f"{_REPEATED if repeats else ''}{uuid.uuid4().hex[:12]}"
+        self._stem = f"{FOLDER}/{batch:09d}-{level}-{shard}-{attempt}"
         self._small: list[pa.Buffer | bytes] = []
         self._places: list[tuple[StoredAt, pa.Buffer]] = []
         self._size = 0
@@ -87,3 +92,8 @@ class BlockWriter:
         for place, data in self._places:
             self._files.written(place, data)
         self._small, self._places = [], []
+
+
+def of_repeat(name: str) -> bool:
+    """Return whether a run has written this file of FOLDER that repeats its batch."""
+    return name.split("-")[-1].startswith(_REPEATED)

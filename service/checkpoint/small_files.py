@@ -14,6 +14,10 @@ QUERY = "fixed"
 """The small file that says which query the state belongs to, and from which batch on
 (`service.deployment.upgrading`)."""
 
+PLAN_NUMBER = "plan"
+"""The small file with the plan number: how often a batch was given up, or its earlier attempts were fenced
+(`service.deployment.replanning`)."""
+
 
 class SmallFiles:
     """The files that `service.spark.supervision.checkpoint.Checkpoint` keeps, read and written through `Files`."""

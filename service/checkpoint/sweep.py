@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from service.checkpoint import answers, blocks, version
@@ -29,12 +30,19 @@ def sweep(files: Files, done: int) -> None:
     files.remove(f"{version.FOLDER}/{name}" for name in files.names(version.FOLDER) if batch_of(name) < oldest)
 
 
-def remove_leftovers(files: Files, batch: int) -> None:
-    """Remove the files that attempts of `batch` have left. It is not done, and is begun again after this.
+def begun_files(files: Files, batch: int) -> list[str]:
+    """Return the names, within the folder of blocks, of the files that attempts of `batch` have written so far."""
+    return [name for name in files.names(blocks.FOLDER) if batch_of(name) >= batch]
+
+
+def remove_leftovers(files: Files, batch: int, left: Iterable[str] | None = None) -> None:
+    """Remove the files that attempts of `batch` have left: those of `left` (`begun_files`), by default all. The batch
+    is not done, and is begun again after this.
 
     Law: a file of a batch is needed only if a version of that batch names it, and only the driver that ran an attempt
     names its files. So none of those drivers may be able to write a version any more: the caller holds the lock of the
-    folder, and no query of its own runs; or the batch was given up (`replanning`), so that its tasks cannot end.
+    folder, and no query of its own runs; or the batch was given up, or its attempts were fenced (`replanning`), so that
+    they cannot end.
 
     A version that was written before is kept, with all that it names: the JVM of a driver that was killed may note the
     batch as done a moment later. A task that is still running may write another file: the next call removes it.
@@ -45,8 +53,8 @@ def remove_leftovers(files: Files, batch: int) -> None:
         after = Version({})
     with suppress(OSError, StateMissing):  # what stays costs space until the sweep
         needed = _files_of(files, after)
-        left = {f"{blocks.FOLDER}/{name}" for name in files.names(blocks.FOLDER) if batch_of(name) >= batch}
-        files.remove(sorted(left - needed))
+        names = begun_files(files, batch) if left is None else left
+        files.remove(sorted({f"{blocks.FOLDER}/{name}" for name in names} - needed))
 
 
 def _files_of(files: Files, version: Version) -> set[str]:

@@ -21,6 +21,10 @@ class BatchAlreadyDone(Exception):
     """Another driver has done a batch, and its version counts."""
 
 
+class BatchTakenOver(Exception):
+    """Another driver repeats a batch, and has removed what this one wrote."""
+
+
 class ShardState(NamedTuple):
     """The report of a shard after a batch: the place of its manifest, and from the first shard of a level its clocks,
     which are the same in every shard."""

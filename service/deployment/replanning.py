@@ -10,6 +10,9 @@ plan that wakes up later finds that number and writes nothing. If a marker says 
 batch stays as it was planned. A skip is recorded in Kafka only when that is ruled out for every marker, for older
 copies of the checkpoint: a refused skip has recorded nothing. If this process ends at any point, the batch is planned
 as it was, or given up.
+
+A batch that stays as it was planned has its earlier attempts fenced in the same way, so that their files can be removed
+(`Replanning.remove_leftovers`).
 """
 
 from __future__ import annotations
@@ -21,10 +24,13 @@ from typing import NamedTuple
 from zlib import crc32
 
 from service.checkpoint import batch_log
+from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.batch_log import PlannedBatch, Range
 from service.checkpoint.batch_plan import BatchPlan
+from service.checkpoint.blocks import of_repeat
 from service.checkpoint.files import Files
-from service.checkpoint.sweep import remove_leftovers
+from service.checkpoint.small_files import PLAN_NUMBER
+from service.checkpoint.sweep import begun_files, remove_leftovers
 from service.checkpoint.version import Version
 from service.deployment.bounds import Store
 from service.deployment.deployment import Deployment
@@ -34,13 +40,16 @@ from service.kafka.writer.partition_writer import PartitionWriter, fence_all
 from service.plan.program import Program, starts_in_plan
 from service.runtime.watermarks import channel_name
 
-PLAN, CUT, SKIPPED, TRIES = "plan", "cut", "skipped", "tries"
-"""Small files of a checkpoint: the plan number; the records per table to which batches are limited; the skipped
-records; the number of processes that have begun the planned batch."""
+CUT, SKIPPED, TRIES = "cut", "skipped", "tries"
+"""Small files of a checkpoint: the records per table to which batches are limited; the skipped records; the number of
+processes that have begun the planned batch, and the last of them."""
 
 PROCESSES = 3
 """The number of processes that may begin a batch without ending it. After them the batch is taken for too large: a
 process that is killed for its memory cannot report it."""
+
+_Place = tuple[int, int]
+"""A transaction of a batch: the number of the cluster, and that of the task."""
 
 _TRIES = 3
 _PAUSE = 1.0
@@ -94,12 +103,14 @@ def skipped_by_topic(store: Store) -> list[tuple[str, str, int]]:
 
 
 class Replanning:
-    """The choices for the planned batch of one job, while its query is stopped."""
+    """The choices for the planned batch of one job, while its query is stopped. `process` names the process of a
+    driver, which is about to begin the batch."""
 
-    def __init__(self, deployment: Deployment, files: Files, store: Store) -> None:
+    def __init__(self, deployment: Deployment, files: Files, store: Store, process: str = "") -> None:
         self._deployment = deployment
         self._files = files
         self._store = store
+        self._process = process
 
     def pending(self) -> PlannedBatch | None:
         """Return the batch that is planned and not done."""
@@ -113,8 +124,38 @@ class Replanning:
             return False
         known = self._store.read(TRIES)
         before = known["processes"] if known is not None and known["batch"] == pending.number else 0
-        self._store.write(TRIES, {"batch": pending.number, "processes": before + 1})
+        self._store.write(TRIES, {"batch": pending.number, "processes": before + 1, "last": self._process})
         return int(before) >= PROCESSES
+
+    def remove_leftovers(self) -> None:
+        """Remove what killed processes have left of the planned batch, which stays as it was planned. Called by a
+        process that has noted that it is about to begin the batch. Raises KafkaFailure.
+
+        Law: a file may go if no driver can store a version that names it (`sweep.remove_leftovers`). This takes a plan
+        number after it has listed the files: so all of them are of attempts with an earlier number, and none of those
+        commits anything any more where its marker was not committed before.
+
+        - Where the first task had not committed, no attempt can end: the first task commits in every attempt.
+        - Else the run that planned the batch may end all the same, since its tasks without rows commit nothing. Its
+          files stay: they are those of one run.
+        - A run that repeats the batch commits in each task; and before and after its driver stores a version, it looks
+          whether there is a newer plan number (`batch_end`). On a mount of several machines that look may be out of
+          date; so files stay there if every task had committed.
+
+        A process that began the batch later is left alone: it had noted that before it wrote a file.
+        """
+        batch = self.pending()
+        if batch is None or not self._deployment.program.levels:
+            return
+        left = begun_files(self._files, batch.number)
+        known = self._store.read(TRIES)
+        if not left or known is None or known["batch"] != batch.number or known.get("last") != self._process:
+            return
+        places, done = self._fenced(batch, self._next_plan())
+        if any((number, 0) not in done for number in range(self._clusters)):
+            remove_leftovers(self._files, batch.number, left)
+        elif len(done) < len(places) or not CheckpointAddress(self._deployment.checkpoint).is_folder:
+            remove_leftovers(self._files, batch.number, filter(of_repeat, left))
 
     def records(self, batch: PlannedBatch) -> list[tuple[str, Range]]:
         """Return the records that a batch reads, by table and partition."""
@@ -184,12 +225,9 @@ class Replanning:
         """
         if self._store.read("id") is None:
             return (), 0  # the checkpoint was never written from
-        plan = (self._store.read(PLAN) or 0) + 1
-        self._store.write(PLAN, plan)
-        here = places_of(self._deployment.program, self._store, batch)
-        places = [(number, place) for number in range(self._clusters) for place in here]
-        self._fence(places, plan)
-        done = [place for place in places if self._is_committed(*place, plan, batch.number, b"")]
+        plan = self._next_plan()
+        places, done = self._fenced(batch, plan)
+        here = {place for _, place in places}
         written = sorted({place for _, place in done})
         whole = all((number, place) in done for place in written for number in range(self._clusters))
         alone = skipped is not None and not self._deployment.program.levels and whole and len(written) < len(here)
@@ -204,6 +242,20 @@ class Replanning:
                 if place not in done:
                     self._is_committed(*place, plan, batch.number, skipping)
         return written, len(here)
+
+    def _next_plan(self) -> int:
+        """Take a new plan number."""
+        plan = int(self._store.read(PLAN_NUMBER) or 0) + 1
+        self._store.write(PLAN_NUMBER, plan)
+        return plan
+
+    def _fenced(self, batch: PlannedBatch, plan: int) -> tuple[Sequence[_Place], Sequence[_Place]]:
+        """Make sure that no attempt with a lower plan number commits anything of the batch any more. Return all of its
+        transactions, and those that are committed already."""
+        here = places_of(self._deployment.program, self._store, batch)
+        places = [(number, place) for number in range(self._clusters) for place in here]
+        self._fence(places, plan)
+        return places, [place for place in places if self._is_committed(*place, plan, batch.number, b"")]
 
     @property
     def _clusters(self) -> int:
@@ -223,7 +275,7 @@ class Replanning:
         )
         return replace(planned, skipped=tuple(each._asdict() for each in skipped)).to_bytes()
 
-    def _fence(self, places: Sequence[tuple[int, int]], plan: int) -> None:
+    def _fence(self, places: Sequence[_Place], plan: int) -> None:
         """Take the epoch of all transactional ids. An open transaction would hide the markers of other tasks behind it
         until it times out."""
         written = str(self._store.read("id"))

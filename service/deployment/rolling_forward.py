@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from service.checkpoint.batch_log import COMMITS, OFFSETS, last, note_done, pass_nothing
 from service.checkpoint.batch_plan import BatchPlan, end_lines
 from service.checkpoint.files import Files
-from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.small_files import PLAN_NUMBER, SmallFiles
 from service.checkpoint.version import Version
 from service.deployment.bounds import Store
 from service.deployment.deployment import Deployment
-from service.deployment.replanning import PLAN, SKIPPED
+from service.deployment.replanning import SKIPPED
 from service.kafka.admin import Cluster
 from service.kafka.writer.written import Written, written
 from service.runtime.shard_operators import StateMismatch
@@ -74,8 +74,8 @@ class RollForward:
     def _take_plan_number(self) -> None:
         """Take over the newest plan number, but only after skipped batches are skipped here, too: a plan number may be
         the only record of a skip."""
-        if (self._store.read(PLAN) or 0) < self.missing.plan:
-            self._store.write(PLAN, self.missing.plan)
+        if (self._store.read(PLAN_NUMBER) or 0) < self.missing.plan:
+            self._store.write(PLAN_NUMBER, self.missing.plan)
 
     def _pass(self, number: int, plan: BatchPlan | None) -> None:
         """Mark a batch as done that was skipped by hand, or in which no task had anything to do."""
@@ -100,7 +100,7 @@ def roll_forward(deployment: Deployment, files: Files, store: Store) -> RollForw
     identifier, planned = store.read("id"), last(files, OFFSETS)
     if identifier is None or planned < 0:
         return None
-    plan = store.read(PLAN) or 0
+    plan = store.read(PLAN_NUMBER) or 0
     writers = [deployment.writer(n, str(identifier), plan) for n in range(len(deployment.writers.addresses))]
     known = _known_ends(store, planned, plan)
     found = [written(writer, known.get(n)) for n, writer in enumerate(writers)]
@@ -128,7 +128,7 @@ def note_ends(deployment: Deployment, files: Files, newest: int) -> None:
     # afterwards.
     planned = last(files, OFFSETS)
     if planned >= newest:
-        _keep_ends(store, planned, store.read(PLAN) or 0, ends)
+        _keep_ends(store, planned, store.read(PLAN_NUMBER) or 0, ends)
 
 
 def _keep_ends(store: Store, planned: int, plan: int, ends: Sequence[Mapping[int, int]]) -> None:

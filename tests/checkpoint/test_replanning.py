@@ -13,9 +13,9 @@ import pytest
 from service.checkpoint.batch_log import last, unfinished
 from service.checkpoint.blocks import FOLDER as BLOCKS
 from service.checkpoint.files import FolderFiles, StoredAt
-from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.small_files import PLAN_NUMBER, SmallFiles
 from service.checkpoint.version import LevelState, Version
-from service.deployment.replanning import CUT, PLAN, SKIPPED, PlanKept, Replanning
+from service.deployment.replanning import CUT, SKIPPED, PlanKept, Replanning
 from tests.checkpoint.test_batch_log import TICK, planned, written
 
 STATE = Version({1: LevelState({"time": 1}, (StoredAt("a", 0, 4),))})
@@ -68,7 +68,7 @@ def replanning(
     made = Replanning(deployment, files, memory)
 
     def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int, skipped: bytes) -> bool:
-        assert memory.read(PLAN) == plan
+        assert memory.read(PLAN_NUMBER) == plan
         assert fenced == {(n, p) for n in range(clusters) for p in range(2)}, "no task hides the marker of another"
         if committed.get((number, place), committed.get(place, -1)) >= batch:
             return True

@@ -12,10 +12,10 @@ import pytest
 from service.checkpoint.batch_log import ends, last, note_done, unfinished
 from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.files import FolderFiles, StateMissing, StoredAt
-from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.small_files import PLAN_NUMBER, SmallFiles
 from service.checkpoint.version import LevelState, Version
 from service.deployment import rolling_forward
-from service.deployment.replanning import PLAN, SKIPPED
+from service.deployment.replanning import SKIPPED
 from service.deployment.rolling_forward import ENDS, READERS, SHARDS, RollForward, TooOld, note_ends, roll_forward
 from service.kafka.writer.marker import Marker
 from service.kafka.writer.written import Written
@@ -190,7 +190,7 @@ def test_what_was_skipped_by_hand_is_skipped_again(copy: Copy) -> None:
     assert rolling is not None, "the plan number tells of it"
     assert rolling.plan_next() is None
     assert copy.memory.read(SKIPPED) == [skipped]
-    assert copy.memory.read(PLAN) == 1
+    assert copy.memory.read(PLAN_NUMBER) == 1
     assert last(copy.files, "commits") == 4
     assert Version.before(copy.files, 5) == STATE
     assert copy.look() is None

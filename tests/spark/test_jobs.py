@@ -69,6 +69,7 @@ class _Runner:
         self.jumped: ClockJumped | None = None
         self.clock = RIGHT
         self.known: set[int] = set()
+        self.cleaned = False
 
     def clock_jumped(self) -> ClockJumped | None:
         return self.jumped
@@ -87,6 +88,9 @@ class _Runner:
 
     def begun_in_vain(self) -> bool:
         return self.killed
+
+    def remove_leftovers(self) -> None:
+        self.cleaned = True
 
     def skipped_by_topic(self) -> list[tuple[str, str, int]]:
         return []
@@ -294,6 +298,15 @@ def test_a_batch_that_others_were_killed_in_is_cut_before_it_is_begun(killed: bo
     made._watched[0].start_at, runners[0].killed = 0.0, killed
     assert made.look() is None
     assert observer.events == [("replanned", 7, 4, 2)] * killed
+    assert not runners[0].cleaned, "that is part of it"
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_what_others_left_of_a_batch_that_cannot_be_cut_goes_before_it_is_begun(killed: bool):
+    made, runners, _ = jobs(1)
+    made._watched[0].start_at, runners[0].killed, runners[0].rows = 0.0, killed, 1
+    assert made.look() is None
+    assert runners[0].cleaned is killed
 
 
 def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch: pytest.MonkeyPatch):

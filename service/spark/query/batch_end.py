@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame
 
 from service.checkpoint.batch_log import COMMITS
 from service.checkpoint.batch_plan import BatchPlan
-from service.checkpoint.version import BatchAlreadyDone, ShardState, Version
+from service.checkpoint.small_files import PLAN_NUMBER, SmallFiles
+from service.checkpoint.version import BatchAlreadyDone, BatchTakenOver, ShardState, Version
 from service.plan.program import starts_in_plan
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.internals.jvm import collected
@@ -77,7 +78,7 @@ class BatchEnd:
             states = (ShardState.from_json(payload) for report in task_reports for payload in report.state)
             version = Version.of(states, levels, self._spec.layout.shards)
             self._refuse_if_done(batch)
-            version.write(self._files, batch)
+            self._store(version, batch)
         if self._spec.one_host:
             PayloadFiles(Path(self._spec.scratch) / self._spec.run, batch).remove()
             forget_attempts(self._spec, batch)
@@ -91,6 +92,26 @@ class BatchEnd:
                 f"another driver works on the checkpoint {self._spec.state.url}: it has completed batch {batch} already"
             )
 
+    def _store(self, version: Version, batch: int) -> None:
+        """Store the state after the batch. Raises BatchTakenOver if the batch is repeated here, and another driver has
+        taken it over since, which may remove the files that the version names.
+
+        That driver takes a plan number before it looks for a version; here the version is stored before the last look
+        at the plan number. So either it finds the version, and keeps its files, or the number is seen here.
+        """
+        repeats = batch == self._spec.replayed
+        if repeats:  # a version that was stored in vain may replace the valid one
+            self._refuse_if_taken_over(batch)
+        version.write(self._files, batch)
+        if repeats:
+            self._refuse_if_taken_over(batch)
+
+    def _refuse_if_taken_over(self, batch: int) -> None:
+        if (SmallFiles(self._files).read(PLAN_NUMBER) or 0) > self._spec.plan:
+            raise BatchTakenOver(
+                f"another driver works on the checkpoint {self._spec.state.url}: it repeats batch {batch}, too"
+            )
+
     def _plan(self, batch: int) -> BatchPlan:
         """The plan of the batch: its offsets, its time and its tasks."""
         spec = self._spec
@@ -99,7 +120,7 @@ class BatchEnd:
             batch,
             shards=spec.layout.shards,
             readers=spec.readers,
-            plan=spec.writers[0].plan if spec.writers else 0,
+            plan=spec.plan,
             starts_of=starts_in_plan(spec.program),
             before=self._plan_before,
             sources=(source.id for source in spec.program.sources),

@@ -31,7 +31,8 @@ class JobSpec:
     rows of each kind. `state` is where the blocks are. `run` names this run of the query: sockets live under `scratch`
     in a folder of that name and die with it. `one_host` says that all tasks run on the driver's host. Batch
     `replayed` may have begun before this run. Where the query does one batch again for a checkpoint that is an older
-    copy, `redone` has the digests that it was committed with, in hex, by task.
+    copy, `redone` has the digests that it was committed with, in hex, by task. `plan` is the plan number of the
+    checkpoint.
     """
 
     program: Program
@@ -54,6 +55,7 @@ class JobSpec:
     one_host: bool
     replayed: int = -1
     redone: Mapping[int, str] | None = None
+    plan: int = 0
 
 
 JOBS = 16

@@ -69,7 +69,8 @@ class LevelTask:
         before = version_before(job, files, batch).levels.get(self._level, LevelState(None, ()))
         cache = shard_cache(job)
         cache.begin(batch)
-        kept = KeptShard(job, self._level, number, before, BlockWriter(files, batch, self._level, number), cache)
+        writer = BlockWriter(files, batch, self._level, number, repeats=batch == job.spec.replayed)
+        kept = KeptShard(job, self._level, number, before, writer, cache)
         answers = Answers(files, batch, self._level, number)
 
         def ask(operator: Operator, keys: pa.Table, now: int) -> pa.Table:

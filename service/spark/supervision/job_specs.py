@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.checkpoint.address import CheckpointAddress
+from service.checkpoint.small_files import PLAN_NUMBER
 from service.deployment.deployment import Deployment
 from service.deployment.record_limits import Rooms, side_bytes, with_small_batches
-from service.deployment.replanning import PLAN
 from service.deployment.writers import agree_on_writers
 from service.formats.record_size import RecordLimit
 from service.formats.registry import decoder, encoder
@@ -42,6 +42,7 @@ def job_spec(
     agree_on_writers(checkpoint, d.writers, {output.id: output.table.name for output in d.program.outputs})
 
     side = side_bytes(d, terms.rooms)
+    plan = checkpoint.read(PLAN_NUMBER) or 0
 
     def room(output: Output) -> RecordLimit | None:
         """Return the record limit of an output that goes to Kafka."""
@@ -49,7 +50,7 @@ def job_spec(
         return None if number is None else terms.rooms[f"{number}/{output.table.connector.topics[0]}"]
 
     def writer(number: int) -> WriterSettings:
-        settings = d.writer(number, checkpoint.identifier(), checkpoint.read(PLAN) or 0)
+        settings = d.writer(number, checkpoint.identifier(), plan)
         return with_small_batches(settings, number, terms.rooms, side if number == d.writers.side else None)
 
     return JobSpec(
@@ -77,4 +78,5 @@ def job_spec(
         one_host=is_local(d.settings.spark.master),
         replayed=checkpoint.last_planned(),
         redone=terms.redone,
+        plan=plan,
     )

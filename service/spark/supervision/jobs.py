@@ -193,8 +193,8 @@ class Jobs:
         job.begun = True
         clock = job.runner.start_clock()
         self._observer.start_clock(job.name, clock.ahead, clock.doubt, clock.hint)
-        if job.runner.begun_in_vain():
-            self._replan(job)
+        if job.runner.begun_in_vain() and not self._replan(job):
+            job.runner.remove_leftovers()
         for source, topic, records in job.runner.skipped_by_topic():
             self._observer.skipped(job.name, source, topic, records)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -74,6 +75,7 @@ class JobRunner:
         self._topics = MatchedTopics(deployment.program)
         self._checkpoint = Checkpoint(session, deployment.checkpoint)
         self._scratch = scratch
+        self._process = uuid4().hex
         self._receive = receive
         self._client: Mapping[str, str] = {}
         self._takeover = Takeover(deployment, self._checkpoint, self._files)
@@ -241,7 +243,8 @@ class JobRunner:
 
     def _remove_leftovers(self) -> None:
         """Remove what killed attempts of the next batch have left, where the lock keeps other drivers out. In an object
-        store an older driver may still end that batch: there this is done when the batch is replanned."""
+        store an older driver may still end that batch: there this is done when the batch is replanned, or by
+        `remove_leftovers`."""
         if self._deployment.program.levels and excludes_others(self._checkpoint.url):
             files = self._files()
             remove_leftovers(files, last(files, COMMITS) + 1)
@@ -272,13 +275,20 @@ class JobRunner:
         none has finished it."""
         return self._replanning().begun_in_vain()
 
+    def remove_leftovers(self) -> None:
+        """Remove what other processes have left of a batch that they have begun in vain, and that is not replanned. It
+        is called between `begun_in_vain` and the first start."""
+        if not excludes_others(self._checkpoint.url):  # else each start does it
+            with suppress(KafkaFailure, OSError):  # the next process tries again
+                self._replanning().remove_leftovers()
+
     def skipped_by_topic(self) -> list[tuple[str, str, int]]:
         """Return the tables, their topics, and the number of records skipped since the checkpoint was made."""
         return skipped_by_topic(self._checkpoint)
 
     def _replanning(self) -> Replanning:
         self._client = self._checkpoint.client_settings()
-        return Replanning(self._deployment, self._files(), self._checkpoint)
+        return Replanning(self._deployment, self._files(), self._checkpoint, self._process)
 
     def _received(self, report: BatchReport) -> None:
         self._pace.note(report)

@@ -74,7 +74,7 @@ ASKED: dict[str, Callable[[Cluster], object]] = {
 @pytest.mark.parametrize("asked", ASKED)
 def test_a_password_that_is_wrong_is_no_time_out_whatever_is_asked_first(broker, certificate, asked: str):
     with pytest.raises(KafkaConfigError) as refused:
-        ASKED[asked](Cluster(login(broker, certificate, "gu3ss"), seconds=60))
+        ASKED[asked](Cluster(login(broker, certificate, "gu3ss"), seconds=10))
     assert "Authentication failed" in str(refused.value)
     assert "check the user, the password and the mechanism" in (refused.value.hint or "")
 
@@ -86,7 +86,7 @@ def test_password_and_rights_are_needed_and_enough(broker, certificate, make_que
         return login(broker, certificate, password)
 
     with pytest.raises(KafkaConfigError, match="cannot be reached") as refused:
-        Cluster(log_in("gu3ss"), seconds=60).reachable()
+        Cluster(log_in("gu3ss"), seconds=20).reachable()
     assert "gu3ss" not in str(refused.value)
     query.kafka = log_in("gu3ss")
     with pytest.raises(KafkaConfigError) as refused:

@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.java_gateway import JavaPackage
 from pyspark import serializers, util
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
@@ -29,6 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from service.archives import ensure, load
 from service.kafka.errors import KafkaUnreachable
+from service.observability.metrics.store import Metrics
 from service.spark.driver import object_store
 from service.spark.driver.java_classes import SOURCES, own_classes
 from service.spark.driver.jvm import spark_home
@@ -46,6 +48,8 @@ from service.spark.internals.failures import (
 )
 from service.spark.query.query import KAFKA
 from service.spark.query.task_batch import NOW, TaskBatch
+from service.spark.supervision.checkpoint import Checkpoint
+from service.spark.supervision.driver_metrics import DriverMetrics
 from service.spark.supervision.failure_classes import REFUSED, UNREACHABLE, is_of_memory
 from service.spark.supervision.jobs import summary
 from service.spark.supervision.reports import Reports
@@ -217,9 +221,25 @@ def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
         query.stop()
 
 
+def refuse_packages(package: JavaPackage, name: str) -> None:
+    """Stand in for what py4j does with `jvm.package.name`."""
+    raise AssertionError(f"a name is looked for in every archive: {package._fqn}.{name}")
+
+
+@pytest.mark.e2e
+def test_the_driver_asks_the_jvm_for_classes_and_never_for_packages(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(JavaPackage, "__getattr__", refuse_packages)
+    checkpoint = Checkpoint(spark, str(tmp_path))
+    checkpoint.write("id", "a")
+    assert (checkpoint.identifier(), checkpoint.begun(), checkpoint.started()) == ("a", None, False)
+    DriverMetrics(spark, Metrics(), tmp_path).look()
+
+
 @pytest.mark.e2e
 def test_the_members_that_lead_into_the_jvm_do_so(spark: SparkSession):
-    assert jvm.java(spark).java.lang.System.getProperty("java.version")
+    assert jvm.java_class(spark, "java.lang.System").getProperty("java.version")
     assert jvm.hadoop_configuration(spark).get("fs.defaultFS") == "file:///"
     assert "defaultFS" in dict(jvm.hadoop_configuration(spark).getPropsWithPrefix("fs."))
     assert list(jvm.active_executors(spark)) == ["driver"]
@@ -284,11 +304,12 @@ def test_a_worker_that_ends_is_distinguished_from_one_that_fails(
 
 @pytest.mark.e2e
 def test_an_executor_that_ends_is_named_in_the_place_of_an_exception(spark: SparkSession):
-    java = jvm.java(spark)
-    lost = java.org.apache.spark.ExecutorLostFailure("1", True, java.scala.Some("Command exited with code 137"))
+    code = jvm.java_class(spark, "scala.Some")("Command exited with code 137")
+    lost = jvm.java_class(spark, "org.apache.spark.ExecutorLostFailure")("1", True, code)
     at = "most recent failure: Lost task 0.0 in stage 4.0 (TID 4) (10.0.0.7 executor 1): "
     assert failure_of(RuntimeError(at + lost.toErrorString())).ended is Ended.EXECUTOR
-    missing = java.org.apache.spark.shuffle.MetadataFetchFailedException(0, 0, "Missing an output location")
+    failed_fetch = jvm.java_class(spark, "org.apache.spark.shuffle.MetadataFetchFailedException")
+    missing = failed_fetch(0, 0, "Missing an output location")
     text = f"Most recent failure reason:\n{missing.toString()}\n\tat a.B.c(B.scala:1)"
     assert failure_of(RuntimeError(text)).ended is Ended.EXECUTOR
 
@@ -303,7 +324,7 @@ def properties(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.e2e
 def test_spark_calls_the_driver_once_a_batch_and_takes_along_what_it_says_to_the_tasks(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     open_callbacks(spark)
     open_callbacks(spark)
@@ -311,7 +332,9 @@ def test_spark_calls_the_driver_once_a_batch_and_takes_along_what_it_says_to_the
 
     def end(rows: DataFrame, batch: int) -> None:
         rows.sparkSession.sparkContext.setLocalProperty(NOW, str(1_000 + batch))
-        received.append((batch, jvm.collected(rows, "counts")))
+        with monkeypatch.context() as during:
+            during.setattr(JavaPackage, "__getattr__", refuse_packages)
+            received.append((batch, jvm.collected(rows, "counts")))
 
     rows = spark.readStream.format("rate").load().mapInArrow(properties, "report BINARY")
     query = rows.writeStream.foreachBatch(end).option("checkpointLocation", str(tmp_path)).start()

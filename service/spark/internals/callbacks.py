@@ -28,19 +28,19 @@ def open_callbacks(session: SparkSession) -> None:
     inside = server.getGateway()
     without = inside.getCallbackClient()
     java = gateway.jvm
-    client = java.py4j.PythonClient(
+    client = getattr(java, "py4j.PythonClient")(
         inside,
         None,
         gateway._python_proxy_port,
         without.getAddress(),
         30,
-        java.java.util.concurrent.TimeUnit.SECONDS,
-        java.javax.net.SocketFactory.getDefault(),
+        getattr(java, "java.util.concurrent.TimeUnit").SECONDS,
+        getattr(java, "javax.net.SocketFactory").getDefault(),
         server,
         True,
         0,
         secret,
     )
-    member = java.java.lang.Class.forName("py4j.Gateway").getDeclaredField(_CLIENT)
+    member = getattr(java, "java.lang.Class").forName("py4j.Gateway").getDeclaredField(_CLIENT)
     member.setAccessible(True)
     member.set(inside, client)

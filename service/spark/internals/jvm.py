@@ -5,6 +5,7 @@ Each function is one thing that this service relies on; a test calls each agains
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,12 +21,27 @@ READ_LIMIT = "org.apache.spark.sql.connector.read.streaming.ReadLimit"
 REPORTS = "tailrace.reports.Reports"
 """Our class that runs the tasks of a batch."""
 
+_LENGTH = struct.Struct(">i")
+"""Stands before each report of a task."""
 
-def java(session: SparkSession) -> Any:
-    """Return py4j's view of the JVM, in which `java(session).java.lang.Object` is a class."""
+
+def java_class(session: SparkSession, name: str) -> Any:
+    """Return py4j's view of a class of the JVM by its full name.
+
+    For `jvm.java.lang.Object`, py4j first asks the JVM for classes named `java` and `java.lang`, and Java looks for
+    these in all archives of Spark, each time. By its full name a class is found at once.
+    """
     view = session._jvm
     assert view is not None
-    return view
+    return getattr(view, name)
+
+
+def elements(collection: Any) -> list[Any]:
+    """Return the elements of a Java `Collection`.
+
+    Python's own loop ends with an exception in the JVM, about which PySpark asks thirty questions.
+    """
+    return list(collection.toArray())
 
 
 def hadoop_configuration(session: SparkSession) -> Any:
@@ -52,8 +68,15 @@ def collected(reports: DataFrame, query: str) -> list[bytes]:
     The rows are computed as planned. With `reports.collect()` Spark would plan them as a query of its own, notify its
     listeners, and serve them at a port.
     """
-    found = getattr(java(reports.sparkSession), REPORTS).collect(reports._jdf, query)
-    return [bytes(report) for report in found]
+    packed = memoryview(bytes(java_class(reports.sparkSession, REPORTS).collect(reports._jdf, query)))
+    found: list[bytes] = []
+    at = 0
+    while at < len(packed):
+        (length,) = _LENGTH.unpack_from(packed, at)
+        at += _LENGTH.size
+        found.append(bytes(packed[at : at + length]))
+        at += length
+    return found
 
 
 def set_read_limits(session: SparkSession, query: StreamingQuery, records: Mapping[int, int]) -> int:
@@ -62,7 +85,7 @@ def set_read_limits(session: SparkSession, query: StreamingQuery, records: Mappi
 
     The execution stores a limit by source, and passes it to the source when it asks for the end of the next batch.
     """
-    limit = getattr(java(session), READ_LIMIT)
+    limit = java_class(session, READ_LIMIT)
     execution = java_query(query).streamingQuery()
     limits = execution.uniqueSources()
     sources = limits.keysIterator()

@@ -4,6 +4,7 @@ query means whose state it is."""
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from contextlib import suppress
 from functools import cached_property
@@ -20,7 +21,7 @@ from service.deployment.upgrading import change_of_log, in_format_of_today, reme
 from service.plan.meaning import Meaning
 from service.plan.upgrade import Upgrade
 from service.runtime.shard_operators import StateMismatch
-from service.spark.internals.jvm import hadoop_configuration, java
+from service.spark.internals.jvm import elements, hadoop_configuration, java_class
 
 NEW = ".new"
 """The end of the name of a file that is about to replace another."""
@@ -31,8 +32,10 @@ class Checkpoint:
 
     def __init__(self, session: SparkSession, url: str) -> None:
         self.url = url if urlparse(url).scheme else str(Path(url).resolve())
-        self._jvm: Any = java(session)
-        self._path: Any = self._jvm.org.apache.hadoop.fs.Path(self.url)
+        self._path_class: Any = java_class(session, "org.apache.hadoop.fs.Path")
+        self._path: Any = self._path_class(self.url)
+        local = urlparse(self.url).scheme in ("", "file")
+        self._folder = Path(str(self._path.toUri().getPath())) if local else None
         self._hadoop: Any = hadoop_configuration(session)
 
     @cached_property
@@ -82,7 +85,8 @@ class Checkpoint:
             return {}
         prefix = f"fs.{scheme}."
         settings = self._hadoop.getPropsWithPrefix(prefix)
-        return {prefix + name: str(settings[name]) for name in settings if name.startswith("bucket.") or name in NEEDED}
+        names = [str(name) for name in elements(settings.keySet())]
+        return {prefix + name: str(settings[name]) for name in names if name.startswith("bucket.") or name in NEEDED}
 
     def shards(self, wanted: int) -> int:
         """Return the number of tasks of each level in the next batch. This is `wanted`, unless that batch has begun:
@@ -110,11 +114,7 @@ class Checkpoint:
 
     def _last(self, log: str) -> int:
         """The last batch of one of Spark's logs, -1 if there is none."""
-        folder = self._jvm.org.apache.hadoop.fs.Path(self._path, log)
-        if not self._files.exists(folder):
-            return -1
-        names = (str(status.getPath().getName()) for status in self._files.listStatus(folder))
-        return max((int(name) for name in names if name.isdigit()), default=-1)
+        return max((int(name) for name in self._names(log) if name.isdigit()), default=-1)
 
     def identifier(self) -> str:
         """Return a random id, made with the checkpoint. Output belongs to it, so a new checkpoint writes everything
@@ -130,7 +130,12 @@ class Checkpoint:
         return any(name.isdigit() for name in self._names("offsets"))
 
     def _names(self, folder: str) -> list[str]:
-        path = self._jvm.org.apache.hadoop.fs.Path(self._path, folder)
+        if self._folder is not None:  # the JVM would be asked four times for each name
+            try:
+                return os.listdir(self._folder / folder)
+            except FileNotFoundError:
+                return []
+        path = self._path_class(self._path, folder)
         if not self._files.exists(path):
             return []
         return [str(each.getPath().getName()) for each in self._files.listStatus(path)]
@@ -167,4 +172,4 @@ class Checkpoint:
             stream.close()
 
     def _file(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._path, f"tailrace/{name}.json")
+        return self._path_class(self._path, f"tailrace/{name}.json")

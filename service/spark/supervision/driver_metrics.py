@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from service.observability.metrics import Metrics
 from service.observability.metrics.memory import memory_of
-from service.spark.internals.jvm import java
+from service.spark.internals.jvm import elements, java_class
 from service.spark.supervision.executors import DRIVER
 
 EVERY = 10.0
@@ -21,9 +21,9 @@ class DriverMetrics:
     """Fills the gauges of `catalogue.PROCESSES` that describe the driver."""
 
     def __init__(self, session: SparkSession, metrics: Metrics, scratch: Path) -> None:
-        factory = java(session).java.lang.management.ManagementFactory
+        factory = java_class(session, "java.lang.management.ManagementFactory")
         self._memory = factory.getMemoryMXBean()
-        self._collectors = list(factory.getGarbageCollectorMXBeans())
+        self._collectors = elements(factory.getGarbageCollectorMXBeans())
         self._metrics = metrics
         self._scratch = str(scratch)
         self._due = 0.0

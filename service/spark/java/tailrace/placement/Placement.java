@@ -36,25 +36,25 @@ public class Placement {
     }
 
     /**
-     * Have the tasks of each shard run where its last one did. Returns what tells `learn` where they have run; null where
+     * Have the tasks of each shard run where its last one did. Returns what reports to `learn` where they have run; null where
      * the driver runs all tasks itself.
      *
      * <p>`rows` are those of the last level, and are changed: each level reads its shuffle through `PlacedShards`. Spark
-     * plans a shuffle as a whole, and nothing of it can be told where its tasks had better run.
+     * plans a shuffle as a whole, and it asks none of its parts where a task had better run.
      */
     public CollectionAccumulator place(RDD rows) {
         if (rows.context().isLocal()) {
             return null;
         }
-        CollectionAccumulator told = rows.context().collectionAccumulator();
-        placeBehind(rows, 0, told);
-        return told;
+        CollectionAccumulator reported = rows.context().collectionAccumulator();
+        placeBehind(rows, 0, reported);
+        return reported;
     }
 
     /** The tasks of a batch are done: remember where. */
-    public void learn(CollectionAccumulator told) {
-        if (told != null) {
-            for (Object each : told.value()) {
+    public void learn(CollectionAccumulator reported) {
+        if (reported != null) {
+            for (Object each : reported.value()) {
                 String[] shard = (String[]) each;
                 places.put(shard[0], shard[1]);
             }
@@ -66,17 +66,17 @@ public class Placement {
         return (String) places.get(shard);
     }
 
-    private void placeBehind(RDD rdd, int level, CollectionAccumulator told) {
+    private void placeBehind(RDD rdd, int level, CollectionAccumulator reported) {
         scala.collection.immutable.Seq dependencies = rdd.dependencies();
         for (int i = 0; i < dependencies.size(); i++) {
             Dependency each = (Dependency) dependencies.apply(i);
             if (each instanceof OneToOneDependency && each.rdd() instanceof ShuffledRowRDD) {
-                PlacedShards placed = new PlacedShards(each.rdd(), this, level, told);
+                PlacedShards placed = new PlacedShards(each.rdd(), this, level, reported);
                 readThrough(rdd, new OneToOneDependency(placed));
                 Dependency shuffle = (Dependency) each.rdd().dependencies().apply(0);
-                placeBehind(((ShuffleDependency) shuffle).rdd(), level + 1, told);
+                placeBehind(((ShuffleDependency) shuffle).rdd(), level + 1, reported);
             } else {
-                placeBehind(each.rdd(), level, told);
+                placeBehind(each.rdd(), level, reported);
             }
         }
     }
@@ -98,13 +98,13 @@ public class Placement {
 class PlacedShards extends RDD {
     private final transient Placement placement;
     private final int level;
-    private final CollectionAccumulator told;
+    private final CollectionAccumulator reported;
 
-    PlacedShards(RDD envelopes, Placement placement, int level, CollectionAccumulator told) {
+    PlacedShards(RDD envelopes, Placement placement, int level, CollectionAccumulator reported) {
         super(envelopes, envelopes.elementClassTag());
         this.placement = placement;
         this.level = level;
-        this.told = told;
+        this.reported = reported;
     }
 
     public Partition[] getPartitions() {
@@ -113,7 +113,7 @@ class PlacedShards extends RDD {
 
     public scala.collection.Iterator compute(Partition shard, TaskContext task) {
         BlockManagerId here = SparkEnv.get().blockManager().blockManagerId();
-        told.add(new String[] {name(shard), "executor_" + here.host() + "_" + here.executorId()});
+        reported.add(new String[] {name(shard), "executor_" + here.host() + "_" + here.executorId()});
         return envelopes().iterator(shard, task);
     }
 

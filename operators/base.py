@@ -32,12 +32,18 @@ class KernelDefaults:
 
     def steps(self: Kernel, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         """Yield the answer in one step."""
-        yield self.advance(state, inputs, clock, sql)
+        step = self.advance(state, inputs, clock, sql)
+        del inputs  # what takes the step need not hold the rows that it came from
+        yield step
 
     @property
     def piecewise(self) -> bool:
         """Whether blocks may come one by one: a batch is passed as a whole."""
         return False
+
+    def needed(self, rows: pa.Table, sql: Sql) -> pa.Table:
+        """Return all rows."""
+        return rows
 
     def output_watermark(self, watermark: int) -> int:
         """Return the watermark unchanged."""

@@ -119,6 +119,10 @@ class Kernel(Protocol):
         """Whether the rows of a batch may be given in several calls of `advance`: one input, no state, and what is
         answered to two blocks serves as well as what is answered to both in one."""
 
+    def needed(self, rows: pa.Table, sql: Sql) -> pa.Table:
+        """Return those of `rows` on which the answer to a batch may depend, in their order; they are some of the
+        batch's rows of an operator with one input, which waits for the others."""
+
     def output_watermark(self, watermark: int) -> int:
         """Return the watermark of the output when that of the inputs is `watermark` (both in milliseconds)."""
 

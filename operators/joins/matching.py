@@ -151,7 +151,11 @@ def taken(left: pa.Table, right: pa.Table, pairs: Pairs) -> Iterator[tuple[slice
     """Yield the rows of `pairs` beside each other, in runs of at most STEP bytes."""
     if not len(pairs.left):
         return
-    for run in _runs(left, right, pairs):
+    found = list(_runs(left, right, pairs))
+    if len(found) > 1:
+        # To take rows out of several chunks puts these together, each time.
+        left, right = left.combine_chunks(), right.combine_chunks()
+    for run in found:
         yield run, left.take(pa.array(pairs.left[run])), right.take(pa.array(pairs.right[run]))
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from operators import pieces
 from operators.base import KernelDefaults
 from operators.changes import net
 from operators.columns import as_changes, no_changes
-from operators.hashing import bucket_hash
-from operators.kernel import Step
+from operators.hashing import Hashes, bucket_hash
+from operators.kernel import Step, together
 from operators.names import WEIGHT
+from operators.pieces import row_bytes, runs
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import Clock
@@ -35,9 +37,35 @@ class Consolidate(KernelDefaults):
         return (self.output,)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
+
+    def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         (rows,) = inputs
         if rows.num_rows == 0:
-            return Step(changes=no_changes(self.output))
-        changes = net(sql, rows, self.output.names)
-        order = np.lexsort((changes.column(WEIGHT).to_numpy(), bucket_hash(changes, self.key)))
-        return Step(changes=as_changes(changes.take(pa.array(order)), self.output))
+            yield Step(changes=no_changes(self.output))
+            return
+        parts = self._parts(rows)
+        del inputs, rows
+        for part in parts:
+            changes = net(sql, part, self.output.names)
+            order = np.lexsort((changes.column(WEIGHT).to_numpy(), bucket_hash(changes, self.key)))
+            yield Step(changes=as_changes(changes.take(pa.array(order)), self.output))
+
+    def _parts(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """The rows by the hash of their key, in parts of a bounded size: those of one key are in one part."""
+        if rows.nbytes <= pieces.STEP:
+            yield rows
+            return
+        hashes = bucket_hash(rows, self.key)
+        order = np.argsort(hashes, kind="stable")
+        first = _firsts(hashes[order])
+        sizes = np.add.reduceat(row_bytes(rows)[order], first)
+        ends = np.append(first, len(order))
+        rows = rows.combine_chunks()  # to take rows out of several chunks would put them together each time
+        for run in runs(sizes, pieces.STEP):
+            yield rows.take(pa.array(order[ends[run.start] : ends[run.stop]]))
+
+
+def _firsts(ordered: Hashes) -> np.ndarray:
+    """The places at which another one of the `ordered` hashes begins."""
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))

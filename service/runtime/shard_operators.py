@@ -141,28 +141,50 @@ class ShardOperators:
         exchanged_rows = _rows(here)
         produced: dict[int, list[pa.Table]] = {}
         sequence = count(1)
-        for operator in self._operators:
+        for at, operator in enumerate(self._operators):
             if self._fed_piecewise(operator):
                 continue  # it got its rows together with the operator before it
             inputs = self._inputs(operator, produced, exchanged_rows)
             if isinstance(operator.kernel, LookupJoinOperator):
                 inputs.append(self._looked_up(operator, operator.kernel, inputs[0], moment, metrics))
-            yield from self._run(operator, inputs, moment, metrics, produced, sequence)
+            self._let_go(self._operators[at + 1 :], produced, exchanged_rows)
+            steps = self._steps(operator, inputs, moment)
+            del inputs
+            yield from self._run(operator, steps, moment, metrics, produced, sequence)
         for operator in self._operators:
             measure_state(metrics, operator, self._states[operator.id])
+
+    def _let_go(
+        self,
+        later: Sequence[Operator],
+        produced: dict[int, list[pa.Table]],
+        exchanged_rows: dict[int, list[pa.Table]],
+    ) -> None:
+        """Let go of the rows that none of the `later` operators reads."""
+        edges = [(o.level, edge) for o in later if not self._fed_piecewise(o) for edge in o.inputs]
+        read = {edge.producer for _, edge in edges if edge.key is None}
+        addresses = {
+            self._topology.address_of(edge.producer, level, edge.key) for level, edge in edges if edge.key is not None
+        }
+        for number in produced.keys() - read:
+            del produced[number]
+        for address in exchanged_rows.keys() - addresses:
+            del exchanged_rows[address]
+
+    def _steps(self, operator: Operator, inputs: Sequence[pa.Table], moment: Moment) -> Iterator[Step]:
+        return operator.kernel.steps(self._states[operator.id], inputs, moment.clocks[operator.id], self._sql)
 
     def _run(
         self,
         operator: Operator,
-        inputs: Sequence[pa.Table],
+        steps: Iterator[Step],
         moment: Moment,
         metrics: TaskMetrics,
         produced: dict[int, list[pa.Table]],
         sequence: Iterator[int],
     ) -> Iterator[Envelope]:
-        """Run an operator over the rows of its inputs. Run the operators of this level that take rows piece by piece
-        over each piece of its result; collect in `produced` what the other operators wait for."""
-        steps = operator.kernel.steps(self._states[operator.id], inputs, moment.clocks[operator.id], self._sql)
+        """Take the `steps` of an operator. Run the operators of this level that take rows piece by piece over each of
+        them; collect in `produced` what the other operators wait for."""
         readers = [o for o in self._operators if any(e.key is None and e.producer == operator.id for e in o.inputs)]
         produced.setdefault(operator.id, [])
         while True:
@@ -174,9 +196,13 @@ class ShardOperators:
             yield from self._leaving(operator, step, moment, metrics, sequence)
             for reader in readers:
                 if self._fed_piecewise(reader):
-                    yield from self._run(reader, [step.changes], moment, metrics, produced, sequence)
-            if not all(map(self._fed_piecewise, readers)):
-                produced[operator.id].append(step.changes)
+                    answers = self._steps(reader, [step.changes], moment)
+                    yield from self._run(reader, answers, moment, metrics, produced, sequence)
+            waiting = [reader for reader in readers if not self._fed_piecewise(reader)]
+            if waiting:
+                with metrics.timed("operators"):
+                    rows = waiting[0].kernel.needed(step.changes, self._sql) if len(waiting) == 1 else step.changes
+                produced[operator.id].append(rows)
 
     def _looked_up(
         self, operator: Operator, kernel: LookupJoinOperator, rows: pa.Table, moment: Moment, metrics: TaskMetrics

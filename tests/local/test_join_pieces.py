@@ -8,6 +8,7 @@ import pytest
 
 from operators import pieces
 from operators.joins import matching
+from operators.ranking import top_n
 from operators.sql import Sql
 from service.local.case import Outcome, run_case
 from service.local.changelog import applied
@@ -72,3 +73,41 @@ def test_what_follows_a_join_takes_its_pairs_piece_by_piece(tmp_path: Path, tiny
     assert [tuple(row) for row in answers(outcome)["totals"]] == expected
     assert max(tiny) < 20
     assert sum(rows > 0 for rows in tiny) > 40
+
+
+BEST = """
+CREATE TABLE a (k BIGINT, v BIGINT) WITH ('connector' = 'kafka', 'topic' = 'a', 'format' = 'json');
+CREATE TABLE b (k BIGINT, w BIGINT) WITH ('connector' = 'kafka', 'topic' = 'b', 'format' = 'json');
+CREATE TABLE best (k BIGINT, v BIGINT, w BIGINT, PRIMARY KEY (k) NOT ENFORCED)
+  WITH ('connector' = 'upsert-kafka', 'topic' = 'best', 'key.format' = 'json', 'value.format' = 'json');
+INSERT INTO best
+SELECT k, v, w FROM (
+  SELECT a.k, a.v, b.w, ROW_NUMBER() OVER (PARTITION BY a.k ORDER BY b.w DESC, a.v) AS place
+  FROM a JOIN b ON a.k = b.k
+) WHERE place <= 1;
+"""
+
+
+def test_of_each_piece_of_a_join_the_top_rows_alone_wait_for_the_others(
+    tmp_path: Path, tiny: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "STEP", 320)
+    monkeypatch.setattr(pieces, "STEP", 320)
+    monkeypatch.setattr(top_n, "SPARED", 1)
+    waited: list[int] = []
+    advance = top_n.TopNOperator.advance
+
+    def noted(self, state, inputs, clock, sql):
+        waited.append(inputs[0].num_rows)
+        return advance(self, state, inputs, clock, sql)
+
+    monkeypatch.setattr(top_n.TopNOperator, "advance", noted)
+    (tmp_path / "pipeline.sql").write_text(BEST)
+    for name, column in (("a", "v"), ("b", "w")):
+        (tmp_path / f"{name}.records").write_text("".join(f'{{"k": 1, "{column}": {i}}}\n' for i in range(20)))
+    (tmp_path / "best.rows").write_text("")
+    outcome = run_case(tmp_path, load(tmp_path / "pipeline.sql", {}).jobs, Sql())
+    assert [tuple(row) for row in answers(outcome)["best"]] == [("1", "0", "19")]
+    joined, found = sum(tiny), sum(rows > 0 for rows in tiny)
+    assert joined > 400
+    assert sum(waited) <= found < 400

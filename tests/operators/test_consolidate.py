@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+import random
 
+import pyarrow as pa
+import pytest
+
+from operators import pieces
 from operators.columns import weighted
 from operators.rows.consolidate import Consolidate
 from operators.time import Clock
@@ -12,8 +16,12 @@ from tests.operators.properties import SQL, no_state, rows_of
 SCHEMA = pa.schema([("c0", pa.string()), ("c1", pa.int64())])
 
 
+def table_of(*changes: tuple[str, int, int]) -> pa.Table:
+    return pa.table([[c[i] for c in changes] for i in range(3)], schema=weighted(SCHEMA))
+
+
 def net(*changes: tuple[str, int, int], key=(0,)):
-    table = pa.table([[c[i] for c in changes] for i in range(3)], schema=weighted(SCHEMA))
+    table = table_of(*changes)
     kernel = Consolidate(output=SCHEMA, key=key)
     step = kernel.advance(no_state(), [table], Clock(0, 0, 0), SQL)
     return rows_of(step.changes)
@@ -35,3 +43,19 @@ def test_a_row_written_again_unchanged_stays_as_a_mark():
 
 def test_equal_rows_are_counted():
     assert net(("a", 1, 1), ("a", 1, 1), key=()) == [("a", 1, 2)]
+
+
+@pytest.mark.parametrize("key", [(0,), (0, 1)])
+def test_many_changes_come_in_parts_and_those_of_a_key_in_one(key, monkeypatch: pytest.MonkeyPatch):
+    rng = random.Random(1)
+    changes = [(rng.choice("abcdefghij"), rng.randrange(9), rng.choice([-1, 1])) for _ in range(500)]
+    whole = net(*changes, key=key)
+    monkeypatch.setattr(pieces, "STEP", 800)
+    kernel = Consolidate(output=SCHEMA, key=key)
+    table = pa.concat_tables([table_of(*changes[:300]), table_of(*changes[300:])])
+    parts = [rows_of(step.changes) for step in kernel.steps(no_state(), [table], Clock(0, 0, 0), SQL)]
+    assert len(parts) > 5
+    assert sorted(row for part in parts for row in part) == sorted(whole)
+    keys = [{tuple(row[place] for place in key) for row in part} for part in parts]
+    assert sum(map(len, keys)) == len(set().union(*keys))
+    assert net(*changes, key=key) == [row for part in parts for row in part]

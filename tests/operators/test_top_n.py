@@ -7,9 +7,10 @@ import random
 import pyarrow as pa
 import pytest
 
+from operators.ranking import top_n
 from operators.ranking.ranking import OrderBy, RankFunction, Ranking
 from operators.ranking.top_n import TopNOperator
-from tests.operators.properties import Batch, Change, Run, every, holds_cut, holds_oracle, holds_restart
+from tests.operators.properties import SQL, Batch, Change, Run, block, every, holds_cut, holds_oracle, holds_restart
 from tests.operators.shared_hashes import share_hashes
 
 SCHEMA = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", pa.float64()), ("c3", pa.int64())])
@@ -71,6 +72,10 @@ def batches(seed: int, count: int) -> list[Batch]:
     return result
 
 
+def cut_into(rows: pa.Table, size: int) -> list[pa.Table]:
+    return [rows.slice(first, size) for first in range(0, max(rows.num_rows, 1), size)]
+
+
 @pytest.mark.parametrize("name", RANKINGS)
 def test_the_top_equals_that_of_a_batch_query(name):
     holds_oracle((TopNOperator(input=SCHEMA, ranking=RANKINGS[name]),), batches(1, 120), oracle(name), restart=True)
@@ -80,6 +85,34 @@ def test_the_top_equals_that_of_a_batch_query(name):
 def test_the_top_does_not_depend_on_how_the_log_is_cut(name):
     kernel = TopNOperator(input=SCHEMA, ranking=RANKINGS[name])
     holds_cut((kernel,), arrivals(2, 80), [every(1), every(7), every(1000)])
+
+
+class _InPieces(TopNOperator):
+    """Takes a batch in pieces, of each of which it gets what it needs."""
+
+    def advance(self, state, inputs, clock, sql):
+        parts = [self.needed(piece, sql) for piece in cut_into(inputs[0], 5)]
+        return TopNOperator.advance(self, state, [pa.concat_tables(parts)], clock, sql)
+
+
+@pytest.mark.parametrize("ttl", [0, 100])
+@pytest.mark.parametrize("name", RANKINGS)
+def test_what_is_needed_of_the_pieces_of_a_batch_answers_as_the_batch(name, ttl, monkeypatch):
+    monkeypatch.setattr(top_n, "SPARED", 1)
+    whole, pieces = (Run((kind(input=SCHEMA, ranking=RANKINGS[name], ttl=ttl),)) for kind in (TopNOperator, _InPieces))
+    for i, batch in enumerate(batches(6, 200)):
+        for run in (whole, pieces):
+            run(Batch(batch.changes, now=9 * i))
+        assert pieces.log == whole.log
+    assert pieces.applied
+
+
+def test_of_a_piece_the_rows_behind_its_top_are_not_needed(monkeypatch):
+    kernel = TopNOperator(input=SCHEMA, ranking=RANKINGS["top 3"])
+    rows = block(SCHEMA, arrivals(7, 200))
+    assert kernel.needed(rows, SQL).num_rows == 200
+    monkeypatch.setattr(top_n, "SPARED", 200)
+    assert kernel.needed(rows, SQL).num_rows == 9
 
 
 @pytest.mark.parametrize("ttl", [0, 100])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from operators.aggregates.group_by import GroupBy
 from operators.columns import weighted
 from operators.kernel import Kernel
 from operators.sql import Sql
@@ -75,6 +77,21 @@ def of_another_version(program: Program, kernel: Kernel) -> Program:
     name = next(o.name for o in program.operators if o.kernel.traces())
     changed = tuple(replace(o, kernel=kernel) if o.name == name else o for o in program.operators)
     return replace(program, operators=changed)
+
+
+def test_rows_that_were_computed_are_let_go_before_the_answer_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, came = sums(), []
+    advance = GroupBy.advance
+
+    def noted(self, state, inputs, clock, sql):
+        came.append(weakref.ref(inputs[0]))
+        return advance(self, state, inputs, clock, sql)
+
+    monkeypatch.setattr(GroupBy, "advance", noted)
+    operators = opened(program)
+    envelopes = Shard(Topology(program), 1, 0, Layout(1), None).advance(sent(program, "ann", 5, 0), lambda: operators)
+    assert next(e for e in envelopes if e.kind == Kind.OUTPUT)
+    assert [rows() for rows in came] == [None]
 
 
 def test_state_that_another_query_wrote_is_refused() -> None:

@@ -19,9 +19,9 @@ from service.runtime.envelope import Envelope, Kind, table_of
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.job_spec import WorkerJob
 
-TOGETHER = 32 << 20
+TOGETHER = 8 << 20
 """The bytes of an output's changes that are encoded at a time: enough to make the statement's cost per row small, and
-little beside the other memory of a task."""
+little beside the other memory of a task. Records of narrow rows take three times as much, and the text twice that."""
 
 
 class WriterRecords(NamedTuple):

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from operators import pieces
+from operators.arrays import heads
 from operators.base import KernelDefaults
 from operators.changes import net
 from operators.columns import as_changes, no_changes
-from operators.hashing import Hashes, bucket_hash
+from operators.hashing import bucket_hash
 from operators.kernel import Step, together
 from operators.names import WEIGHT
 from operators.pieces import row_bytes, runs
@@ -58,14 +59,9 @@ class Consolidate(KernelDefaults):
             return
         hashes = bucket_hash(rows, self.key)
         order = np.argsort(hashes, kind="stable")
-        first = _firsts(hashes[order])
+        first = heads(hashes[order])
         sizes = np.add.reduceat(row_bytes(rows)[order], first)
         ends = np.append(first, len(order))
         rows = rows.combine_chunks()  # to take rows out of several chunks would put them together each time
         for run in runs(sizes, pieces.STEP):
             yield rows.take(pa.array(order[ends[run.start] : ends[run.stop]]))
-
-
-def _firsts(ordered: Hashes) -> np.ndarray:
-    """The places at which another one of the `ordered` hashes begins."""
-    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))

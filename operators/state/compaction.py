@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.arrays import Numbers, Positions
+from operators.arrays import Numbers, Positions, heads
 from operators.names import SORT_KEY, TOMBSTONE
 from operators.state.block import Block, BlockStore, SortKeys, slice_between
 
@@ -101,7 +101,7 @@ def newest(sort_keys: SortKeys, ages: Numbers) -> Positions:
     """Return the positions, in sort-key order, of the newest rows of each sort key; `ages` count up from the newest."""
     sequence = np.argsort(sort_keys, kind="stable")
     ordered, ages = sort_keys[sequence], ages[sequence]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    starts = heads(ordered)
     if len(starts) == len(ordered):
         return sequence
     youngest = np.repeat(ages[starts], np.diff(np.append(starts, len(ordered))))

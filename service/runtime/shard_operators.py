@@ -76,6 +76,13 @@ class UnitedShard(NamedTuple):
     owners: Mapping[str, int]
 
 
+class _ReadLast(NamedTuple):
+    """Inputs of an operator that no later one reads: producers of its own level, and addresses of exchanges."""
+
+    producers: Sequence[int]
+    addresses: Sequence[int]
+
+
 Ask = Callable[[Operator, pa.Table, int], pa.Table]
 """Looks up the rows of keys for a lookup join, in a batch of that time (ms): see `LookupJoinOperator.asked`."""
 
@@ -103,6 +110,7 @@ class ShardOperators:
         self._write: Callable[[str, pa.Buffer], None] | None = None
         self._ask: Ask | None = None
         self._operators = topology.operators_at(level)
+        self._read_last = self._inputs_read_last()
         saved = _read(manifest) if manifest else None
         if saved is not None:
             _check(self._operators, saved)
@@ -147,29 +155,36 @@ class ShardOperators:
             inputs = self._inputs(operator, produced, exchanged_rows)
             if isinstance(operator.kernel, LookupJoinOperator):
                 inputs.append(self._looked_up(operator, operator.kernel, inputs[0], moment, metrics))
-            self._let_go(self._operators[at + 1 :], produced, exchanged_rows)
+            read_last = self._read_last[at]
+            for producer in read_last.producers:
+                del produced[producer]
+            for address in read_last.addresses:
+                exchanged_rows.pop(address, None)
             steps = self._steps(operator, inputs, moment)
             del inputs
             yield from self._run(operator, steps, moment, metrics, produced, sequence)
         for operator in self._operators:
             measure_state(metrics, operator, self._states[operator.id])
 
-    def _let_go(
-        self,
-        later: Sequence[Operator],
-        produced: dict[int, list[pa.Table]],
-        exchanged_rows: dict[int, list[pa.Table]],
-    ) -> None:
-        """Let go of the rows that none of the `later` operators reads."""
-        edges = [(o.level, edge) for o in later if not self._fed_piecewise(o) for edge in o.inputs]
-        read = {edge.producer for _, edge in edges if edge.key is None}
-        addresses = {
-            self._topology.address_of(edge.producer, level, edge.key) for level, edge in edges if edge.key is not None
-        }
-        for number in produced.keys() - read:
-            del produced[number]
-        for address in exchanged_rows.keys() - addresses:
-            del exchanged_rows[address]
+    def _inputs_read_last(self) -> list[_ReadLast]:
+        """For each operator, the inputs whose rows a batch need not hold any longer when it runs."""
+        by_producer: dict[int, int] = {}
+        by_address: dict[int, int] = {}
+        for at, operator in enumerate(self._operators):
+            if self._fed_piecewise(operator):
+                continue
+            for edge in operator.inputs:
+                if edge.key is None:
+                    by_producer[edge.producer] = at
+                else:
+                    by_address[self._topology.address_of(edge.producer, operator.level, edge.key)] = at
+        return [
+            _ReadLast(
+                [producer for producer, last in by_producer.items() if last == at],
+                [address for address, last in by_address.items() if last == at],
+            )
+            for at in range(len(self._operators))
+        ]
 
     def _steps(self, operator: Operator, inputs: Sequence[pa.Table], moment: Moment) -> Iterator[Step]:
         return operator.kernel.steps(self._states[operator.id], inputs, moment.clocks[operator.id], self._sql)
@@ -186,6 +201,8 @@ class ShardOperators:
         """Take the `steps` of an operator. Run the operators of this level that take rows piece by piece over each of
         them; collect in `produced` what the other operators wait for."""
         readers = [o for o in self._operators if any(e.key is None and e.producer == operator.id for e in o.inputs)]
+        piecewise = [reader for reader in readers if self._fed_piecewise(reader)]
+        waiting = [reader for reader in readers if not self._fed_piecewise(reader)]
         produced.setdefault(operator.id, [])
         while True:
             with metrics.timed("operators"):
@@ -194,11 +211,9 @@ class ShardOperators:
                 return
             count_step(metrics, operator, step)
             yield from self._leaving(operator, step, moment, metrics, sequence)
-            for reader in readers:
-                if self._fed_piecewise(reader):
-                    answers = self._steps(reader, [step.changes], moment)
-                    yield from self._run(reader, answers, moment, metrics, produced, sequence)
-            waiting = [reader for reader in readers if not self._fed_piecewise(reader)]
+            for reader in piecewise:
+                answers = self._steps(reader, [step.changes], moment)
+                yield from self._run(reader, answers, moment, metrics, produced, sequence)
             if waiting:
                 with metrics.timed("operators"):
                     rows = waiting[0].kernel.needed(step.changes, self._sql) if len(waiting) == 1 else step.changes

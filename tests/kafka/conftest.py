@@ -18,13 +18,13 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from service.kafka.admin import Cluster, TopicSpec, marker_topic
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.client import TransactionClient, WriteReport, WriterSettings
 from service.kafka.writer.launch import connect
 from tests.brokers import Broker
+from tests.spark.topics import messages
 
 MARKERS = "markers"
 
@@ -88,7 +88,7 @@ class Query:
 
     def committed(self) -> list[str]:
         """The values in the topic that a read_committed reader sees, in order of partition and offset."""
-        return [(message.value() or b"").decode() for message in read(self.bootstrap, self.topic)]
+        return [(message.value() or b"").decode() for message in messages(self.bootstrap, self.topic)]
 
     def writer_pid(self, host: str = "a") -> int:
         """The process id of the writer, which is started if there is none."""
@@ -97,49 +97,6 @@ class Query:
 
     def kill_writer(self, host: str = "a") -> None:
         os.kill(self.writer_pid(host), signal.SIGKILL)
-
-
-OPEN_FOR = 5.0
-"""Seconds that a transaction at the end of a partition is waited for: a commit returns before its end is written to
-every partition."""
-
-
-def read(bootstrap: str, topic: str, level: str = "read_committed") -> list[Message]:
-    """All records of a topic up to its end, once no transaction is open before it, or has been for OPEN_FOR."""
-    partitions = Cluster({"bootstrap.servers": bootstrap}).describe([topic])[topic]
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": uuid4().hex,
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": level,
-            "fetch.wait.max.ms": 10,  # ms that the broker waits for a record before it answers
-        }
-    )
-    messages: list[Message] = []
-    open_partitions = set(range(partitions))
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in open_partitions])
-    unread = set(open_partitions)
-    until = time.monotonic() + 120
-    while open_partitions:
-        if time.monotonic() > until:
-            assert not unread, "the end of the topic was not reached"
-            break
-        for message in consumer.consume(10_000, 0.2):
-            error = message.error()
-            if error is None:
-                messages.append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                partition = message.partition() or 0
-                _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
-                if (message.offset() or 0) >= end:
-                    open_partitions.discard(partition)
-                unread.discard(partition)
-                if not unread:
-                    until = min(until, time.monotonic() + OPEN_FOR)
-    consumer.close()
-    return sorted(messages, key=lambda each: (each.partition() or 0, each.offset() or 0))
 
 
 @pytest.fixture

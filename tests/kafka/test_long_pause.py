@@ -9,7 +9,8 @@ from confluent_kafka import Producer
 
 from service.kafka.admin import Cluster, TopicSpec
 from service.kafka.writer.marker import Marker, MarkerPlace
-from tests.kafka.conftest import MARKERS, Query, read
+from tests.kafka.conftest import MARKERS, Query
+from tests.spark.topics import messages
 
 MONTH = 30 * 24 * 3600 * 1000
 
@@ -35,7 +36,7 @@ def test_a_batch_is_known_after_a_month(broker, make_query):
     producer.produce("by-time", b"x", b"k", timestamp=ago)
     producer.flush(30)
     until = time.monotonic() + 120
-    while read(broker.bootstrap, "by-time"):  # what is kept by time is gone by then
+    while messages(broker.bootstrap, "by-time"):  # what is kept by time is gone by then
         assert time.monotonic() < until, "the broker did not forget"
         time.sleep(0.3)
     assert query.write(7, "again").outcome == "replayed"

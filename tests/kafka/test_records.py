@@ -13,7 +13,8 @@ from service.kafka.errors import MessageTooLarge, Refused
 from service.kafka.writer.client import TransactionClient
 from service.kafka.writer.records import HEADERS, by_topic
 from service.record_packing import OF_A_HEADER, OVERHEAD, packed
-from tests.kafka.conftest import Query, read
+from tests.kafka.conftest import Query
+from tests.spark.topics import messages
 
 KEYS = pa.array([b"k", b"", None], pa.binary())
 VALUES = pa.array([b"v", b"", None], pa.binary())
@@ -34,7 +35,7 @@ def test_keys_values_and_headers_null_or_empty(query: Query, kind: pa.DataType):
         attempt.begin()
         attempt.send(records)
         attempt.commit()
-    assert [_content(message) for message in read(query.bootstrap, query.topic)] == [
+    assert [_content(message) for message in messages(query.bootstrap, query.topic)] == [
         (b"k", b"v", HEADERS_OF[0]),
         (b"", b"", None),
         (None, None, HEADERS_OF[2]),
@@ -48,7 +49,7 @@ def test_a_slice_is_sent_as_the_slice_that_it_is(query: Query):
         attempt.begin()
         attempt.send(whole.slice(1, 3))
         attempt.commit()
-    assert [_content(message) for message in read(query.bootstrap, query.topic)] == [
+    assert [_content(message) for message in messages(query.bootstrap, query.topic)] == [
         (b"1", b"b", [("1", b"x")]),
         (b"2", b"c", [("2", b"x")]),
         (None, b"d", [("3", b"x")]),
@@ -63,7 +64,7 @@ def test_time_and_partition_are_kept_where_given(query: Query, make_topic):
         attempt.begin()
         attempt.send(records)
         attempt.commit()
-    found = [(m.partition(), m.value(), m.timestamp()[1]) for m in read(query.bootstrap, query.topic)]
+    found = [(m.partition(), m.value(), m.timestamp()[1]) for m in messages(query.bootstrap, query.topic)]
     assert [(partition, value) for partition, value, _ in found] == [(0, b"b"), (1, b"c"), (2, b"a")]
     assert found[1][2] == 1_700_000_000_002
     assert found[2][2] == 1_700_000_000_000
@@ -79,7 +80,7 @@ def test_one_batch_may_go_to_several_topics(query: Query, make_topic):
         report = attempt.commit()
     assert report.topics == {query.topic: 2, late: 1}
     assert query.committed() == ["1", "3"]
-    assert [message.value() for message in read(query.bootstrap, late)] == [b"2"]
+    assert [message.value() for message in messages(query.bootstrap, late)] == [b"2"]
 
 
 def test_keys_are_partitioned_as_java_does(query: Query, make_topic):
@@ -89,7 +90,7 @@ def test_keys_are_partitioned_as_java_does(query: Query, make_topic):
         attempt.begin()
         attempt.send(query.rows(*["v"] * 200, key=pa.array(keys, pa.binary())))
         attempt.commit()
-    found = {message.key(): message.partition() for message in read(query.bootstrap, query.topic)}
+    found = {message.key(): message.partition() for message in messages(query.bootstrap, query.topic)}
     assert found == {key: _murmur2(key) % 4 for key in keys}
 
 

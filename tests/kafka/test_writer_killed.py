@@ -13,7 +13,8 @@ from contextlib import suppress
 import pytest
 
 from service.kafka.errors import TransactionLost
-from tests.kafka.conftest import Query, read
+from tests.kafka.conftest import Query
+from tests.spark.topics import messages
 
 KILLS = 12
 
@@ -64,7 +65,7 @@ def test_kills_at_random_moments_lose_and_double_nothing(query: Query):
         query.insist(batch, *values)
         killer.join()
     assert sorted(query.committed()) == sorted(expected)
-    assert len(read(query.bootstrap, query.topic, "read_uncommitted")) >= len(expected)
+    assert len(messages(query.bootstrap, query.topic, "read_uncommitted")) >= len(expected)
 
 
 def test_the_writer_ends_when_its_parent_has_gone(query: Query):

@@ -18,9 +18,12 @@ from service.sql.pipeline import load
 CASES = Path(__file__).parent.parent / "pipelines"
 JOINS = sorted(p.name for p in CASES.iterdir() if "join" in p.name)
 
-COUNTED = """
+TABLES = """
 CREATE TABLE a (k BIGINT, v BIGINT) WITH ('connector' = 'kafka', 'topic' = 'a', 'format' = 'json');
 CREATE TABLE b (k BIGINT, w BIGINT) WITH ('connector' = 'kafka', 'topic' = 'b', 'format' = 'json');
+"""
+
+COUNTED = """
 CREATE TABLE totals (k BIGINT, n BIGINT, most BIGINT, PRIMARY KEY (k) NOT ENFORCED)
   WITH ('connector' = 'upsert-kafka', 'topic' = 'totals', 'key.format' = 'json', 'value.format' = 'json');
 INSERT INTO totals
@@ -60,7 +63,7 @@ def test_a_join_in_pieces_answers_as_in_one(case: str, request: pytest.FixtureRe
 
 
 def test_what_follows_a_join_takes_its_pairs_piece_by_piece(tmp_path: Path, tiny: list[int]) -> None:
-    (tmp_path / "pipeline.sql").write_text(COUNTED)
+    (tmp_path / "pipeline.sql").write_text(TABLES + COUNTED)
     for name, column in (("a", "v"), ("b", "w")):
         rows = [f'{{"k": {i % 2}, "{column}": {i}}}' for i in range(20)]
         (tmp_path / f"{name}.records").write_text("\n".join(rows) + "\n")
@@ -76,8 +79,6 @@ def test_what_follows_a_join_takes_its_pairs_piece_by_piece(tmp_path: Path, tiny
 
 
 BEST = """
-CREATE TABLE a (k BIGINT, v BIGINT) WITH ('connector' = 'kafka', 'topic' = 'a', 'format' = 'json');
-CREATE TABLE b (k BIGINT, w BIGINT) WITH ('connector' = 'kafka', 'topic' = 'b', 'format' = 'json');
 CREATE TABLE best (k BIGINT, v BIGINT, w BIGINT, PRIMARY KEY (k) NOT ENFORCED)
   WITH ('connector' = 'upsert-kafka', 'topic' = 'best', 'key.format' = 'json', 'value.format' = 'json');
 INSERT INTO best
@@ -102,7 +103,7 @@ def test_of_each_piece_of_a_join_the_top_rows_alone_wait_for_the_others(
         return advance(self, state, inputs, clock, sql)
 
     monkeypatch.setattr(top_n.TopNOperator, "advance", noted)
-    (tmp_path / "pipeline.sql").write_text(BEST)
+    (tmp_path / "pipeline.sql").write_text(TABLES + BEST)
     for name, column in (("a", "v"), ("b", "w")):
         (tmp_path / f"{name}.records").write_text("".join(f'{{"k": 1, "{column}": {i}}}\n' for i in range(20)))
     (tmp_path / "best.rows").write_text("")

@@ -69,14 +69,14 @@ EMPTY_ANSWER_AFTER = 10
 partition is asked twice."""
 
 
-def messages(bootstrap: str, topic: str) -> list[Any]:
-    """Every committed message of a topic, partition by partition in offset order."""
+def messages(bootstrap: str, topic: str, level: str = "read_committed") -> list[Any]:
+    """Every committed message of a topic, partition by partition in offset order; `level` is the isolation level."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": "test-reader",
             "enable.auto.commit": False,
-            "isolation.level": "read_committed",
+            "isolation.level": level,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": EMPTY_ANSWER_AFTER,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.arrays import Numbers, Times
+from operators.arrays import Numbers, Times, heads
 from operators.hashing import Hashes
 from operators.names import TIME
 from operators.state.block import SortKeys
@@ -81,10 +81,10 @@ class HistoryTable(StateTable):
         """From where to where the sort keys of each partition lie; one whose times go round has two such ranges."""
         order = np.argsort(prefixes, kind="stable")
         ordered = prefixes[order]
-        heads = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        different = ordered[heads]
-        first = np.minimum.reduceat(lows[order], heads)
-        last = np.maximum.reduceat(highs[order], heads)
+        begins = heads(ordered)
+        different = ordered[begins]
+        first = np.minimum.reduceat(lows[order], begins)
+        last = np.maximum.reduceat(highs[order], begins)
         starts, ends = self._units(first), self._units(last)
         whole = self._unit(last) - self._unit(first) >= _UNITS
         starts[whole], ends[whole] = 0, _UNITS

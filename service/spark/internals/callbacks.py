@@ -12,6 +12,8 @@ from py4j.java_gateway import JavaObject
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from service.spark.internals.jvm import java_class
+
 _CLIENT = "cbClient"
 """The member of py4j's `Gateway` that holds its client of this process."""
 
@@ -27,20 +29,19 @@ def open_callbacks(session: SparkSession) -> None:
     server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
     inside = server.getGateway()
     without = inside.getCallbackClient()
-    java = gateway.jvm
-    client = getattr(java, "py4j.PythonClient")(
+    client = java_class(session, "py4j.PythonClient")(
         inside,
         None,
         gateway._python_proxy_port,
         without.getAddress(),
         30,
-        getattr(java, "java.util.concurrent.TimeUnit").SECONDS,
-        getattr(java, "javax.net.SocketFactory").getDefault(),
+        java_class(session, "java.util.concurrent.TimeUnit").SECONDS,
+        java_class(session, "javax.net.SocketFactory").getDefault(),
         server,
         True,
         0,
         secret,
     )
-    member = getattr(java, "java.lang.Class").forName("py4j.Gateway").getDeclaredField(_CLIENT)
+    member = java_class(session, "java.lang.Class").forName("py4j.Gateway").getDeclaredField(_CLIENT)
     member.setAccessible(True)
     member.set(inside, client)

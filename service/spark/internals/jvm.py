@@ -39,7 +39,7 @@ def java_class(session: SparkSession, name: str) -> Any:
 def elements(collection: Any) -> list[Any]:
     """Return the elements of a Java `Collection`.
 
-    Python's own loop ends with an exception in the JVM, about which PySpark asks thirty questions.
+    Python's own loop ends with an exception in the JVM, about which PySpark asks sixty questions.
     """
     return list(collection.toArray())
 

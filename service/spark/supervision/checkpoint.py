@@ -4,7 +4,6 @@ query means whose state it is."""
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from contextlib import suppress
 from functools import cached_property
@@ -15,7 +14,7 @@ from urllib.parse import urlparse
 from pyspark.sql import SparkSession
 
 from service.checkpoint.address import NEEDED, SCHEMES
-from service.checkpoint.files import Files
+from service.checkpoint.files import Files, FolderFiles
 from service.checkpoint.small_files import QUERY
 from service.deployment.upgrading import change_of_log, in_format_of_today, remembered, upgrade_of
 from service.plan.meaning import Meaning
@@ -35,7 +34,7 @@ class Checkpoint:
         self._path_class: Any = java_class(session, "org.apache.hadoop.fs.Path")
         self._path: Any = self._path_class(self.url)
         local = urlparse(self.url).scheme in ("", "file")
-        self._folder = Path(str(self._path.toUri().getPath())) if local else None
+        self._folder = FolderFiles(str(self._path.toUri().getPath())) if local else None
         self._hadoop: Any = hadoop_configuration(session)
 
     @cached_property
@@ -131,10 +130,7 @@ class Checkpoint:
 
     def _names(self, folder: str) -> list[str]:
         if self._folder is not None:  # the JVM would be asked four times for each name
-            try:
-                return os.listdir(self._folder / folder)
-            except FileNotFoundError:
-                return []
+            return self._folder.names(folder)
         path = self._path_class(self._path, folder)
         if not self._files.exists(path):
             return []

@@ -36,8 +36,8 @@ public class Placement {
     }
 
     /**
-     * Have the tasks of each shard run where its last one did. Returns what reports to `learn` where they have run; null where
-     * the driver runs all tasks itself.
+     * Have the tasks of each shard run where its last one did. Returns what `learn` needs to know where they have run;
+     * null where the driver runs all tasks itself.
      *
      * <p>`rows` are those of the last level, and are changed: each level reads its shuffle through `PlacedShards`. Spark
      * plans a shuffle as a whole, and it asks none of its parts where a task had better run.

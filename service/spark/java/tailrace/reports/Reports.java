@@ -16,8 +16,8 @@ public class Reports {
 
     /**
      * Run the tasks of a batch of `query`, its shards where they were in the batch before, and return what each has
-     * reported, one behind another, each behind its length. Of a list py4j would fetch each by itself, and the exception at its end,
-     * about which PySpark asks thirty questions.
+     * reported, one behind another, each behind its length. Of a list py4j would fetch each by itself, and the exception
+     * at its end, about which PySpark asks sixty questions.
      *
      * <p>The rows are those of a plan that is made already. `Dataset.collect` would plan them as a query of its own, and
      * tell all listeners of it.

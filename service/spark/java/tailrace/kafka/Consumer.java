@@ -33,8 +33,11 @@ import scala.runtime.AbstractFunction0;
  * What it has fetched beyond a range stays here for the next batch.
  */
 class Consumer {
-    /** Records that may still be read before a partition is fetched, too: what is small is fetched at once. */
-    private static final long AHEAD = 50000;
+    /**
+     * Records that may still be read before a partition is fetched, too: what is small is fetched at once. Records that
+     * wait are objects that each collection of young ones moves: with 50000, 64 partitions took four times its pauses.
+     */
+    private static final long AHEAD = 5000;
 
     /** Bytes of records in memory from which on nothing but the partition that is read is fetched. */
     private static final long AHEAD_BYTES = 16L << 20;
@@ -48,8 +51,11 @@ class Consumer {
     private static final int LEAST = 256 << 10;
     private static final int MOST = 4 << 20;
 
-    /** Records that Kafka's client hands over at a time: so many of each partition may wait here for the next batch. */
-    private static final int POLL = 2000;
+    /**
+     * Records that Kafka's client hands over at a time: so many of each partition may wait here for the next batch. Four
+     * times as many took no less time to read, and 50 MB more over 64 partitions.
+     */
+    private static final int POLL = 500;
 
     /** How long Kafka's client waits for a broker at a time, in milliseconds: so long a task that is killed goes on. */
     private static final long PIECE = 100;

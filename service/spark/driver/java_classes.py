@@ -2,7 +2,7 @@
 
 Code that runs for every Kafka record before Python gets it has to be Java: `java/tailrace/kafka` reads the partitions
 of a task with one consumer. So has code that replaces a part of Spark: `java/tailrace/checkpoint` writes the files of
-its logs, `java/tailrace/reports` collects the reports of tasks.
+its logs, `java/tailrace/reports` collects the reports of tasks. `java/tailrace/memory` frees memory of an idle JVM.
 """
 
 from __future__ import annotations

@@ -44,7 +44,9 @@ TUNED: Sequence[str] = (
     # Each batch leaves much garbage and keeps little: processor time counts, not the length of a pause.
     # The young generation fits a processor's cache and a container: a larger one uses that much more memory, all of it
     # garbage, and saves nothing. In a smaller one, records that Kafka's client has fetched would be promoted.
-    *("-XX:+UseParallelGC", "-XX:NewSize=192m", "-XX:MaxNewSize=192m"),
+    *("-XX:+UseParallelGC", "-XX:NewSize=64m", "-XX:MaxNewSize=192m"),
+    # A whole collection, which an idle service asks for (`java/tailrace/memory`), returns what the heap needs no more.
+    *("-XX:+UseAdaptiveSizePolicyWithSystemGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30"),
     # The size of Spark's classes: with less, each step up to it is a full collection.
     "-XX:MetaspaceSize=192m",
     # The archive of classes is used at the address it was made for: at any other address all of its pages are changed

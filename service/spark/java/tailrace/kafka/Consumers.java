@@ -5,6 +5,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Timer;
 import java.util.TimerTask;
+import tailrace.memory.OldObjects;
 
 /** The consumers of this JVM that no task uses: each goes on in the next batch where it was. */
 class Consumers {
@@ -20,7 +21,16 @@ class Consumers {
     private static final List waiting = new ArrayList();
     private static Timer timer = null;
 
+    /** When a task last read something. */
+    private static volatile long used = System.nanoTime();
+
+    /** Note that a task reads. */
+    static void use() {
+        used = System.nanoTime();
+    }
+
     static Consumer take(KafkaRanges task) {
+        use();
         Consumer found = null;
         List old = new ArrayList();
         synchronized (waiting) {
@@ -40,6 +50,7 @@ class Consumers {
     }
 
     static void giveBack(Consumer consumer) {
+        use();
         consumer.idleSince = System.nanoTime();
         synchronized (waiting) {
             waiting.add(consumer);
@@ -50,7 +61,7 @@ class Consumers {
         }
     }
 
-    /** Has consumers give memory back that no task has used for a while. None is taken meanwhile. */
+    /** Has consumers give memory back that no task has used for a while, of which none is taken meanwhile; and the heap. */
     static class Look extends TimerTask {
         public void run() {
             synchronized (waiting) {
@@ -60,6 +71,9 @@ class Consumers {
                         consumer.values().rest();
                     }
                 }
+            }
+            if (System.nanoTime() - used > REST) {
+                OldObjects.collect();
             }
         }
     }

@@ -53,6 +53,7 @@ class KafkaReader implements PartitionReader {
         if (closed) {
             return false;
         }
+        Consumers.use();
         failed = true;
         block.clear();
         fill();

@@ -1,0 +1,31 @@
+package tailrace.memory;
+
+import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryPoolMXBean;
+import java.lang.management.MemoryUsage;
+import java.util.Iterator;
+
+/**
+ * Objects that have outlived collections of young ones: garbage among them is freed by a whole collection alone.
+ *
+ * <p>A backlog leaves up to a third of the heap of it. An idle JVM allocates too little to ever collect that by itself.
+ */
+public class OldObjects {
+    /** Bytes that came since the last whole collection, from which on another is worth its pause, a fifth of a second. */
+    private static final long WORTH = 32L << 20;
+
+    private OldObjects() {}
+
+    /** Collect them if there may be much garbage, and return to the system what the heap needs no more. */
+    public static void collect() {
+        for (Iterator each = ManagementFactory.getMemoryPoolMXBeans().iterator(); each.hasNext(); ) {
+            MemoryPoolMXBean pool = (MemoryPoolMXBean) each.next();
+            if (pool.getName().endsWith(" Old Gen") || pool.getName().equals("Tenured Gen")) {
+                MemoryUsage kept = pool.getCollectionUsage();
+                if (pool.getUsage().getUsed() - (kept == null ? 0 : kept.getUsed()) > WORTH) {
+                    System.gc();
+                }
+            }
+        }
+    }
+}

@@ -17,6 +17,10 @@ from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parents[2]
 
+QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""Spark's settings, unless a test has its own. A service of a test ends after a few batches: the JVM's second compiler
+would take a quarter of its processor time, and save none."""
+
 ANSWERS_WITHIN = 60.0
 """Seconds that the service's HTTP server may take for an answer where the machine is busy."""
 
@@ -38,6 +42,7 @@ class ServiceProcess:
             "TAILRACE_TOPICS__CREATE": "true",
             "TAILRACE_SPARK__MASTER": "local[2,16]",
             "TAILRACE_SPARK__DRIVER_MEMORY": "768m",
+            "TAILRACE_SPARK__CONF": json.dumps(QUICK),
             "TAILRACE_HTTP__PORT": "0",
             "TAILRACE_BATCH__TICK": "500ms",
             "TAILRACE_RETRY__BACKOFF": "200ms",

@@ -20,8 +20,8 @@ settings.register_profile("same", max_examples=6, derandomize=True, database=Non
 settings.register_profile("search", max_examples=200)
 settings.load_profile("same")
 
-STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "spark", "browser"}
-"""Fixtures that start a broker, a JVM or a browser; a test that asks for one is marked `e2e`."""
+STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "service", "spark", "browser"}
+"""Fixtures that start a broker, a JVM or a browser, or run the service; a test that asks for one is marked `e2e`."""
 
 BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
     "local": EmbeddedKafka,

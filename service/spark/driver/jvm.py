@@ -43,7 +43,7 @@ MODULES: Mapping[str, Sequence[str]] = {
 TUNED: Sequence[str] = (
     # Each batch leaves much garbage and keeps little: processor time counts, not the length of a pause.
     # The young generation fits a processor's cache and a container: a larger one uses that much more memory, all of it
-    # garbage, and saves nothing. In a smaller one, records that Kafka's client has fetched would be promoted.
+    # garbage, and saves nothing. It begins small and grows where records that Kafka's client has fetched are promoted.
     *("-XX:+UseParallelGC", "-XX:NewSize=64m", "-XX:MaxNewSize=192m"),
     # A whole collection, which an idle service asks for (`java/tailrace/memory`), returns what the heap needs no more.
     *("-XX:+UseAdaptiveSizePolicyWithSystemGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30"),

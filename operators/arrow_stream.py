@@ -9,7 +9,8 @@ SMALL = 64 << 10
 
 
 def stream_of(rows: pa.Table) -> pa.Buffer:
-    """Return an Arrow IPC stream of `rows`, in a buffer of its size: one that grows ends up to twice as large."""
+    """Return an Arrow IPC stream of `rows`, in a buffer of its size unless it is small: a buffer that grows ends up to
+    twice as large."""
     if rows.get_total_buffer_size() <= SMALL:
         grown = pa.BufferOutputStream()
         _write(grown, rows)

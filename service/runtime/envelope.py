@@ -126,7 +126,8 @@ def packed(tables: Iterable[pa.Table], largest: int = PAYLOAD) -> Iterator[bytes
     for table in tables:
         if size is None:
             size = held[0].nbytes
-        if not held and table.get_total_buffer_size() <= SMALL:
+        # Buffers that columns share are counted once here: of 64 KiB, that makes no payload too large.
+        if not held and table.get_total_buffer_size() <= min(SMALL, largest):
             held, size = [table], None
             continue
         for piece in pieces(table, largest):

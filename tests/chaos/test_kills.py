@@ -54,7 +54,12 @@ def test_no_kill_of_any_process_at_any_moment_loses_or_doubles_a_row(
     count = (KILLS + 1) * ROWS_PER_KILL
     text = pipeline(*names, ends={0: count // 2, 1: count // 2})
     service = ServiceProcess(
-        text, tmp_path, broker.bootstrap, BATCH__ROWS=str(BATCH_ROWS), SPARK__MASTER=f"local[{CORES},16]"
+        text,
+        tmp_path,
+        broker.bootstrap,
+        BATCH__ROWS=str(BATCH_ROWS),
+        SPARK__MASTER=f"local[{CORES},16]",
+        SPARK__CONF="{}",
     )
     chaos = Chaos(service, broker, orders(count), random.Random(SEED))
     service.start()

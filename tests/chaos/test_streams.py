@@ -79,7 +79,7 @@ def test_no_kill_in_a_stream_of_chance_hot_keys_and_large_records_loses_or_doubl
     topics = [TopicSpec(name=n, partitions=2, replication=1) for n in ("orders", "salted", "drawn", "pairs")]
     Cluster({"bootstrap.servers": broker.bootstrap}).create(topics)
     text = PIPELINE.format(half=count // 2)
-    service = ServiceProcess(text, tmp_path, broker.bootstrap, BATCH__ROWS="60")
+    service = ServiceProcess(text, tmp_path, broker.bootstrap, BATCH__ROWS="60", SPARK__CONF="{}")
     chaos = Chaos(service, broker, rows(count), random.Random(SEED))
     service.start()
     for number in range(kills):
@@ -132,7 +132,9 @@ def test_no_kill_loses_or_doubles_a_row_of_a_source_that_is_compacted(
         TopicSpec(name="names", partitions=2, replication=1, config=COMPACTED),
     ]
     Cluster({"bootstrap.servers": broker.bootstrap}).create(topics)
-    service = ServiceProcess(NAMES.format(half=count // 2), tmp_path, broker.bootstrap, BATCH__ROWS="60")
+    service = ServiceProcess(
+        NAMES.format(half=count // 2), tmp_path, broker.bootstrap, BATCH__ROWS="60", SPARK__CONF="{}"
+    )
     chaos = KeyedChaos(service, broker, renamed(count), random.Random(SEED))
     service.start()
     for number in range(kills):

@@ -49,6 +49,15 @@ def test_small_tables_share_a_payload() -> None:
     assert [unpack(payload).num_rows for payload in packed(tables, 30 * ROW)] == [29, 29, 29, 13]
 
 
+@pytest.mark.parametrize(
+    ("rows", "together"),
+    [([9], [9]), ([9, 9], [18]), ([9, 95, 9], [9, 95, 9]), ([95, 9], [95, 9]), ([9, 9, 95, 4], [18, 95, 4])],
+)
+def test_a_small_table_with_others_is_counted_like_them(rows: list[int], together: list[int]) -> None:
+    tables = [TEXTS.take(list(range(number))) for number in rows]
+    assert [unpack(payload).num_rows for payload in packed(tables, 97 * ROW)] == together
+
+
 @pytest.mark.parametrize(("pipeline", "kind"), [(COPY, Kind.OUTPUT), (LATEST, Kind.ROWS)])
 def test_wide_rows_leave_a_task_in_several_payloads(pipeline: str, kind: Kind) -> None:
     values = [json.dumps({"k": f"{i}" * WIDE, "n": 1}).encode() for i in range(4)]

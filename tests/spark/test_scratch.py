@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +21,18 @@ PIPELINE = """
 """
 
 
-def test_the_values_of_records_are_given_back_when_no_more_come_and_the_next_ones_are_read(
-    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], temporary: Path
+def test_the_values_of_records_and_old_objects_are_given_back_when_no_more_come_and_the_next_ones_are_read(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], temporary: Path, tmp_path: Path
 ) -> None:
-    source, sink = make_topic("source"), make_topic("counts")
-    running = service(PIPELINE.format(source=source, sink=sink), kafka.bootstrap)
+    source, sink, collections = make_topic("source"), make_topic("counts"), tmp_path / "collections"
+    # What outlives one collection is old: so a start already leaves garbage among old objects.
+    java = f"-XX:TieredStopAtLevel=1 -XX:MaxTenuringThreshold=0 -Xlog:gc:file={collections}"
+    conf = {"spark.driver.extraJavaOptions": java}
+    running = service(PIPELINE.format(source=source, sink=sink), kafka.bootstrap, SPARK__CONF=json.dumps(conf))
+
+    def asked_for() -> int:
+        """Collections that the program has asked for."""
+        return collections.read_text().count("Pause Full (System.gc())")
 
     def values() -> list[Path]:
         return [path for folder in temporary.iterdir() for path in temporary_folder(folder).glob("values-*")]
@@ -35,6 +43,7 @@ def test_the_values_of_records_are_given_back_when_no_more_come_and_the_next_one
         running.until(f"{rows} are counted", lambda rows=rows: len(read(kafka.bootstrap, sink)) == rows)  # type: ignore[misc]
         assert values(), "the last task keeps them for the next one"
         running.until("they are given back", lambda: not values())
+        running.until("old objects are collected", lambda: asked_for() > 0)
 
 
 def unpacked(jvm: int) -> set[Path]:

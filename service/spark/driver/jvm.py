@@ -43,9 +43,10 @@ MODULES: Mapping[str, Sequence[str]] = {
 TUNED: Sequence[str] = (
     # Each batch leaves much garbage and keeps little: processor time counts, not the length of a pause.
     # The young generation fits a processor's cache and a container: a larger one uses that much more memory, all of it
-    # garbage, and saves nothing. It begins small and grows where records that Kafka's client has fetched are promoted.
+    # garbage, and saves nothing. It begins small and grows under load.
     *("-XX:+UseParallelGC", "-XX:NewSize=64m", "-XX:MaxNewSize=192m"),
-    # A whole collection, which an idle service asks for (`java/tailrace/memory`), returns what the heap needs no more.
+    # A full collection that is asked for returns what the heap no longer needs: an idle service asks for one
+    # (`java/tailrace/memory`), and Spark does every ten minutes.
     *("-XX:+UseAdaptiveSizePolicyWithSystemGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30"),
     # The size of Spark's classes: with less, each step up to it is a full collection.
     "-XX:MetaspaceSize=192m",

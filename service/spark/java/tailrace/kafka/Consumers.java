@@ -61,9 +61,20 @@ class Consumers {
         }
     }
 
-    /** Has consumers give memory back that no task has used for a while, of which none is taken meanwhile; and the heap. */
+    /**
+     * Gives memory back: that of consumers which no task has used for a while, of which none is taken meanwhile, and garbage
+     * of the heap while no task reads. A task that computes for longer between two blocks may meet a collection, too.
+     */
     static class Look extends TimerTask {
         public void run() {
+            try {
+                look();
+            } catch (RuntimeException failed) {
+                // The timer would end with it. What was not given back is looked at again.
+            }
+        }
+
+        private static void look() {
             synchronized (waiting) {
                 for (Iterator each = waiting.iterator(); each.hasNext(); ) {
                     Consumer consumer = (Consumer) each.next();

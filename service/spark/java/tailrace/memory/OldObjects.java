@@ -6,12 +6,13 @@ import java.lang.management.MemoryUsage;
 import java.util.Iterator;
 
 /**
- * Objects that have outlived collections of young ones: garbage among them is freed by a whole collection alone.
+ * Objects that have outlived collections of young ones. Only a full collection frees the garbage among them.
  *
- * <p>A backlog leaves up to a third of the heap of it. An idle JVM allocates too little to ever collect that by itself.
+ * <p>A backlog leaves up to 200 MiB of it. An idle JVM allocates too little to ever collect that by itself; Spark asks for a
+ * collection every ten minutes.
  */
 public class OldObjects {
-    /** Bytes that came since the last whole collection, from which on another is worth its pause, a fifth of a second. */
+    /** Bytes that came since the last full collection, from which on another is worth its pause, a fifth of a second. */
     private static final long WORTH = 32L << 20;
 
     private OldObjects() {}

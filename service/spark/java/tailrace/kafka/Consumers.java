@@ -30,7 +30,6 @@ class Consumers {
     }
 
     static Consumer take(KafkaRanges task) {
-        use();
         Consumer found = null;
         List old = new ArrayList();
         synchronized (waiting) {
@@ -50,7 +49,6 @@ class Consumers {
     }
 
     static void giveBack(Consumer consumer) {
-        use();
         consumer.idleSince = System.nanoTime();
         synchronized (waiting) {
             waiting.add(consumer);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,6 +9,8 @@ from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
+
+from operators.arrow_answers import answer
 
 SMALL = 20_000
 """Up to this many rows a statement is prepared once and kept: planning it costs more than running it."""
@@ -19,9 +20,6 @@ NOT_COMPUTABLE = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb
 
 _KEPT = 500
 """Statements that stay prepared: more than the operators of a large program have for blocks of their few shapes."""
-
-# DuckDB warns of the copy that is made of the answer of a cursor, which is what is wanted for few rows.
-warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
 
 
 class Sql:
@@ -82,9 +80,7 @@ class Sql:
         for name, table in tables.items():
             connection.register(name, table)
         try:
-            # A relation, not a cursor: `execute(...).to_arrow_table()` copies the rows once more.
-            relation = connection.sql(statement, params=dict(given) if given else None)
-            return relation.to_arrow_table()
+            return answer(connection, statement, given)
         finally:
             for name in tables:
                 connection.unregister(name)
@@ -104,19 +100,23 @@ class Sql:
             prepared.sources[name].table = table
         given = ", ".join(f"{name} := TIMESTAMP '{value}'" for name, value in parameters.items())
         try:
-            # A cursor, not a relation: to copy few rows once more costs less than to bind the statement twice.
-            return prepared.connection.execute(f"EXECUTE p({given})" if given else "EXECUTE p").to_arrow_table()
+            return answer(prepared.connection, f"EXECUTE p({given})" if given else "EXECUTE p")
         finally:
-            for name, table in tables.items():
-                # Not a slice of it, which would keep its rows in memory until the statement runs again.
-                prepared.sources[name].table = table.schema.empty_table()
+            for name in tables:
+                prepared.sources[name].release()
 
 
 class _Source:
-    """A table that DuckDB reads again each time it runs a prepared statement."""
+    """A table that DuckDB reads again each time it runs a prepared statement; without rows in between."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
+    def __init__(self, schema: pa.Schema) -> None:
+        # Made once, as it takes longer than to read a table of few rows. A slice would keep the rows of its table.
+        self._empty: pa.Table = schema.empty_table()
+        self.table = self._empty
+
+    def release(self) -> None:
+        """Let go of the rows."""
+        self.table = self._empty
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)
@@ -130,7 +130,7 @@ class _Prepared(NamedTuple):
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, statement: str, tables: Mapping[str, pa.Table]) -> _Prepared:
-    sources = {name: _Source(table.schema.empty_table()) for name, table in tables.items()}
+    sources = {name: _Source(table.schema) for name, table in tables.items()}
     for name, source in sources.items():
         connection.register(name, source)
     connection.execute(f"PREPARE p AS {statement}")

@@ -34,6 +34,7 @@ class Kind(IntEnum):
     METRICS = 7  # payload: JSON of `task_metrics.TaskMetrics`
     OFFSETS = 8  # payload: digests of the source ranges that the batch was made from, see `source_digest`
     STATE = 9  # payload: JSON of `service.checkpoint.version.ShardState`; address: level
+    SHARED_ROWS = 10  # payload: changes of several channels, see `shared_payloads`; address: exchange
 
 
 class Envelope(NamedTuple):

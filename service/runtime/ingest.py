@@ -16,10 +16,11 @@ from service.plan.program import Source
 from service.runtime.asserted_watermarks import AssertedWatermarks
 from service.runtime.decoding import BlockDecoder
 from service.runtime.entry_operators import EntryOperators, Produced
-from service.runtime.envelope import EGRESS, Envelope, Kind, packed
+from service.runtime.envelope import EGRESS, PAYLOAD, Envelope, Kind, pack, packed
 from service.runtime.layout import Layout
 from service.runtime.partition_clocks import PartitionClock, newest, to_bytes
 from service.runtime.record_runs import TOGETHER, Run, gathered, runs
+from service.runtime.shared_payloads import Part, joined
 from service.runtime.source_digest import digest_range
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
@@ -33,6 +34,13 @@ class BadInput(Exception):
 RUN_ROWS = 200_000
 """The number of a partition's records that are computed at a time, unless the caller sets another."""
 
+FEW = 1_000
+"""Rows of a partition for a shard, up to which they share a payload with those of other partitions: of more, an
+envelope costs little beside the rows."""
+
+SHARED = 20_000
+"""Rows in shared payloads from which on they are sent: they are in memory until then."""
+
 
 class _Taken(NamedTuple):
     """The rows of a run of records, and the watermark (milliseconds) that they assert."""
@@ -40,6 +48,21 @@ class _Taken(NamedTuple):
     changes: pa.Table
     dead: pa.Table
     watermark: int
+
+
+class _Shared:
+    """What small partitions have sent: few rows by exchange and shard, and their digests by shard."""
+
+    def __init__(self) -> None:
+        self.parts: dict[tuple[int, int], list[Part]] = {}
+        self.source_ranges: dict[int, list[bytes]] = {}
+        self.count = 0
+
+    def add(self, address: int, shard: int, channel: str, tables: Sequence[pa.Table]) -> None:
+        """Add all that the channel has for a shard."""
+        rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        self.parts.setdefault((address, shard), []).append(Part(channel, rows))
+        self.count += rows.num_rows
 
 
 class _Channel:
@@ -117,6 +140,7 @@ class Ingest:
         metrics = TaskMetrics()
         channel: _Channel | None = None
         clocks: list[PartitionClock] = []
+        shared = _Shared()
         for group in gathered(runs(blocks, self._rows)):
             found = self._taken_in(group, metrics)
             with metrics.timed("ingest_operators"):
@@ -129,7 +153,10 @@ class Ingest:
                 if channel is None or channel.place != place:
                     if channel is not None:
                         clocks.append(channel.clock())
-                        yield from self._close(channel, now, metrics)
+                        yield from self._close(channel, shared, now, metrics)
+                        if shared.count >= SHARED:
+                            yield from self._send_shared(shared, channel, now, metrics)
+                            shared = _Shared()
                     channel = _Channel(place, self._topology, self._layout.shards)
                 channel.read(run.records)
                 if taken.dead.num_rows:
@@ -141,18 +168,41 @@ class Ingest:
         if channel is None:
             return
         clocks.append(channel.clock())
-        yield from self._close(channel, now, metrics)
+        yield from self._close(channel, shared, now, metrics)
+        yield from self._send_shared(shared, channel, now, metrics)
         yield from self._send_clocks(clocks, channel, now)
         yield self._leave(Kind.METRICS, self._source.id, channel, now, metrics.to_json())
 
-    def _close(self, channel: _Channel, now: int, metrics: TaskMetrics) -> Iterator[Envelope]:
-        """The envelopes of a whole partition."""
+    def _close(self, channel: _Channel, shared: _Shared, now: int, metrics: TaskMetrics) -> Iterator[Envelope]:
+        """Send the rows of a whole partition; few of them are added to those that share a payload."""
         for address, (exchange, by_shard) in enumerate(zip(self._topology.exchanges, channel.parts, strict=True)):
             for shard, tables in enumerate(by_shard):
+                if tables and sum(table.num_rows for table in tables) <= FEW:
+                    shared.add(address, shard, channel.name, tables)
+                    continue
                 for payload in packed(_drained(tables)):
                     metrics.count("exchanged_bytes_total", len(payload), level=exchange.level)
                     yield channel.envelope(shard, exchange.level, Kind.ROWS, address, now, payload=payload)
-        yield self._leave(Kind.OFFSETS, self._source.id, channel, now, channel.clock().source_range)
+        to = channel.place.partition % self._layout.shards
+        shared.source_ranges.setdefault(to, []).append(channel.clock().source_range)
+
+    def _send_shared(self, shared: _Shared, channel: _Channel, now: int, metrics: TaskMetrics) -> Iterator[Envelope]:
+        """The rows of several partitions for each shard, and the digests of all, in the channel of the last one."""
+        for (address, shard), parts in shared.parts.items():
+            level = self._topology.exchanges[address].level
+            whole = joined(parts) if len(parts) > 1 else None
+            if whole is not None and whole.nbytes <= PAYLOAD:
+                payload = pack(whole)
+                metrics.count("exchanged_bytes_total", len(payload), level=level)
+                yield channel.envelope(shard, level, Kind.SHARED_ROWS, address, now, payload=payload)
+                continue
+            for name, rows in parts:
+                for sequence, payload in enumerate(packed([rows])):
+                    metrics.count("exchanged_bytes_total", len(payload), level=level)
+                    yield Envelope(shard, level, Kind.ROWS, address, name, sequence, now, MIN_TIME, False, payload)
+        for shard, source_ranges in shared.source_ranges.items():
+            payload = b"".join(source_ranges)
+            yield channel.envelope(shard, EGRESS, Kind.OFFSETS, self._source.id, now, payload=payload)
 
     def _send_clocks(self, clocks: Sequence[PartitionClock], channel: _Channel, now: int) -> Iterator[Envelope]:
         """The watermarks of all partitions, once to each shard, in the channel of the last partition."""

@@ -40,24 +40,22 @@ def runs(blocks: Iterable[pa.Table], rows: int, largest: int = LARGEST) -> Itera
     held: list[pa.Table] = []
     count = size = 0
     for block in blocks:
-        for found, records in _by_partition(block):
+        ends = _ends(block)
+        for found, first, until in _by_partition(block):
             if found != place:
                 if place is not None and held:
                     yield _run(place, held)
                 place, held, count, size = found, [], 0, 0
-            ends = _ends(records)
-            first = 0
-            while first < records.num_rows:
+            while first < until:
                 before = int(ends[first - 1]) if first else 0
                 full = int(np.searchsorted(ends, before + largest - size)) + 1
-                last = min(first + rows - count, full, records.num_rows)
-                held.append(records.slice(first, last - first))
+                last = min(first + rows - count, full, until)
+                held.append(block.slice(first, last - first) if last - first < block.num_rows else block)
                 count, size = count + last - first, size + int(ends[last - 1]) - before
                 if count == rows or size >= largest:
                     yield _run(found, held)
                     held, count, size = [], 0, 0
                 first = last
-            del records
         del block  # what has been yielded is not held while waiting for the next block
     if place is not None and held:
         yield _run(place, held)
@@ -85,18 +83,19 @@ def _run(place: tuple[str, int], held: list[pa.Table]) -> Run:
     return Run(*place, held[0] if len(held) == 1 else pa.concat_tables(held).combine_chunks())
 
 
-def _by_partition(block: pa.Table) -> Iterator[tuple[tuple[str, int], pa.Table]]:
-    """The parts of a block that belong to one partition each."""
+def _by_partition(block: pa.Table) -> Iterator[tuple[tuple[str, int], int, int]]:
+    """The parts of a block that belong to one partition each: which, the first row and the one after the last."""
     if not block.num_rows:
         return
-    differs = np.diff(block["partition"].to_numpy()) != 0
+    partitions = block["partition"].to_numpy()
+    differs = np.diff(partitions) != 0
     topics = block["topic"]
-    if pc.count_distinct(topics).as_py() > 1:
+    only = topics[0].as_py() if pc.count_distinct(topics).as_py() == 1 else None
+    if only is None:
         differs |= pc.not_equal(topics.slice(1), topics.slice(0, block.num_rows - 1)).to_numpy()
     starts = [0, *(np.flatnonzero(differs) + 1).tolist(), block.num_rows]
-    for first, last in pairwise(starts):
-        place = topics[first].as_py(), block["partition"][first].as_py()
-        yield place, block if last - first == block.num_rows else block.slice(first, last - first)
+    for first, until in pairwise(starts):
+        yield (only or topics[first].as_py(), int(partitions[first])), first, until
 
 
 def _ends(records: pa.Table) -> np.ndarray:

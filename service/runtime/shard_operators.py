@@ -25,6 +25,7 @@ from service.runtime.envelope import EGRESS, Envelope, Kind, packed, table_of
 from service.runtime.layout import Layout
 from service.runtime.level_clock import Moment
 from service.runtime.partitioning import partition_by_hash
+from service.runtime.shared_payloads import parted
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 
@@ -289,12 +290,20 @@ class ShardOperators:
                 tables.append(_whole(produced[edge.producer]))
                 continue
             parts = exchanged_rows.get(self._topology.address_of(edge.producer, operator.level, edge.key), [])
-            tables.append(pa.concat_tables(parts) if parts else no_changes(schema))
+            tables.append(_whole(parts) if parts else no_changes(schema))
         return tables
 
 
+COPIED = 1 << 20
+"""Bytes of rows that are copied into one chunk: each statement reads every chunk by itself, and those of 64 partitions
+made one over ten rows each twice as long. Of more bytes the chunks are large, or the copy is."""
+
+
 def _whole(tables: list[pa.Table]) -> pa.Table:
-    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    if len(tables) == 1:
+        return tables[0]
+    whole = pa.concat_tables(tables)
+    return whole.combine_chunks() if whole.get_total_buffer_size() <= COPIED else whole
 
 
 def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], slots: range) -> ClippedShard:
@@ -402,8 +411,14 @@ def _key(operator: str, block: str) -> str:
 
 
 def _rows(envelopes: Sequence[Envelope]) -> dict[int, list[pa.Table]]:
-    rows: dict[int, list[pa.Table]] = {}
+    """The rows that have come over each exchange, by its address, in the order of channels and sequences."""
+    found: dict[int, list[tuple[str, int, pa.Table]]] = {}
     for e in envelopes:
         if e.kind == Kind.ROWS:
-            rows.setdefault(e.address, []).append(table_of(e))
-    return rows
+            found.setdefault(e.address, []).append((e.channel, e.sequence, table_of(e)))
+        elif e.kind == Kind.SHARED_ROWS:
+            # A channel that shares a payload has no other rows for this address: its sequence does not matter.
+            found.setdefault(e.address, []).extend((part.channel, 0, part.rows) for part in parted(table_of(e)))
+    return {
+        address: [rows for _, _, rows in sorted(parts, key=lambda part: part[:2])] for address, parts in found.items()
+    }

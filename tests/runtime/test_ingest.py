@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -16,12 +16,13 @@ from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program, discarding
 from service.runtime.envelope import EGRESS, Envelope, Kind, batch_of, unpack
-from service.runtime.ingest import BadInput, Ingest
+from service.runtime.ingest import FEW, BadInput, Ingest
 from service.runtime.layout import Layout
 from service.runtime.partition_clocks import PartitionClock, from_bytes, newest, to_bytes
 from service.runtime.shard import Shard
 from service.runtime.shard_operators import ShardOperators
-from service.runtime.source_digest import digest_range
+from service.runtime.shared_payloads import parted
+from service.runtime.source_digest import LENGTH, digest_range
 from service.runtime.topology import Topology
 from service.runtime.watermarks import Tick, channel_name
 from service.sql.pipeline import read
@@ -99,6 +100,18 @@ def of(kind: Kind, envelopes: list[Envelope]) -> list[Envelope]:
     return [e for e in envelopes if e.kind == kind]
 
 
+def records(values: Sequence[bytes | None], partition: int) -> pa.Table:
+    count = len(values)
+    return pa.table(
+        {
+            "value": pa.array(values, pa.binary()),
+            "topic": pa.array(["t"] * count),
+            "partition": pa.array([partition] * count, pa.int32()),
+            "offset": pa.array(range(count), pa.int64()),
+        }
+    )
+
+
 GOOD, BAD = b'{"k": "a", "n": 1}', b"no json"
 
 
@@ -169,42 +182,77 @@ def test_what_leaves_for_a_partition_does_not_depend_on_which_others_share_its_t
     program = compile_job(read(pipeline.format(options="")).jobs[0])
     source, topology = program.sources[0], Topology(program)
 
-    def task(numbers: list[int]) -> list[tuple[Any, ...]]:
-        blocks = [
-            pa.table(
-                {
-                    "value": pa.array(partitions[number], pa.binary()),
-                    "topic": pa.array(["t"] * len(partitions[number])),
-                    "partition": pa.array([number] * len(partitions[number]), pa.int32()),
-                    "offset": pa.array(range(len(partitions[number])), pa.int64()),
-                }
-            )
-            for number in numbers
-        ]
+    def task(numbers: list[int]) -> list[Content]:
+        blocks = [records(partitions[number], partition=number) for number in numbers]
         ingest = Ingest(topology, source, decoder(source.table, source.columns), Layout(2), Sql(), rows=3)
         envelopes = ingest.run([pa.concat_tables(blocks)], now=0)
         return [content for e in envelopes if e.kind != Kind.METRICS for content in contents(e)]
 
     alone = by_channel(content for number in partitions for content in task([number]))
-    assert set(alone) == {f"s0000/t/{number:05d}" for number in partitions}
+    assert set(alone) <= {DIGESTS, *(f"s0000/t/{number:05d}" for number in partitions)}
+    assert len(alone[DIGESTS]) == len(partitions)
     for order in (list(partitions), list(partitions)[::-1]):
         assert by_channel(task(order)) == alone
 
 
-def contents(envelope: Envelope) -> Iterator[tuple[Any, ...]]:
-    """What an envelope says, of a block its rows, and of a clock each partition; the channel first."""
-    if envelope.kind == Kind.CLOCK:
-        for clock in from_bytes(envelope.payload, envelope.watermark):
-            channel = channel_name(envelope.address, clock.topic, clock.partition)
-            yield channel, envelope.shard, envelope.level, clock
-        return
-    blocks = Kind.ROWS, Kind.OUTPUT, Kind.DEAD_ROWS, Kind.DEAD_RECORDS
-    payload = unpack(envelope.payload).to_pylist() if envelope.kind in blocks else envelope.payload
-    yield envelope.channel, *envelope._replace(payload=b""), payload
+DIGESTS = "digests"
+"""Under this name are the digests of all that was read, which do not tell of which channel they are."""
+
+Content = tuple[str, int, int, int, int, Any]
+"""Channel, shard, level, kind, address, and what is said."""
 
 
-def by_channel(content: Iterable[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
-    return {channel: list(found) for channel, found in groupby(sorted(content, key=itemgetter(0)), itemgetter(0))}
+def contents(envelope: Envelope) -> Iterator[Content]:
+    """What an envelope says: its rows, of a clock each partition, and each digest."""
+    e = envelope
+    match e.kind:
+        case Kind.CLOCK:
+            for clock in from_bytes(e.payload, e.watermark):
+                channel = channel_name(e.address, clock.topic, clock.partition)
+                yield channel, e.shard, e.level, e.kind, e.address, clock
+        case Kind.OFFSETS:
+            for at in range(0, len(e.payload), LENGTH):
+                yield DIGESTS, e.shard, e.level, e.kind, e.address, e.payload[at : at + LENGTH]
+        case Kind.SHARED_ROWS:
+            for channel, rows in parted(unpack(e.payload)):
+                yield channel, e.shard, e.level, Kind.ROWS, e.address, (rows.schema, rows.to_pylist())
+        case Kind.ROWS | Kind.OUTPUT | Kind.DEAD_ROWS | Kind.DEAD_RECORDS:
+            rows = unpack(e.payload)
+            yield e.channel, e.shard, e.level, e.kind, e.address, (rows.schema, rows.to_pylist())
+        case _:
+            raise AssertionError(f"no task that reads sends {e.kind!r}")
+
+
+def by_channel(content: Iterable[Content]) -> dict[str, list[Content]]:
+    """What is said of each channel: to each receiver, and of a kind, in the order in which it was sent."""
+    found = {
+        channel: list(said) for channel, said in groupby(sorted(content, key=itemgetter(*range(5))), itemgetter(0))
+    }
+    return {channel: sorted(said, key=repr) if channel == DIGESTS else said for channel, said in found.items()}
+
+
+def test_few_rows_of_many_partitions_leave_in_one_envelope_for_each_shard() -> None:
+    program = compile_job(read(PIPELINE.format(options="")).jobs[0])
+    source = program.sources[0]
+    blocks = pa.concat_tables(
+        records([b'{"k": "%d", "n": 1}' % n for n in range(9)], partition=partition) for partition in range(32)
+    )
+    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), Layout(2), Sql())
+    envelopes = list(ingest.run([blocks], now=0))
+    assert [e.shard for e in of(Kind.SHARED_ROWS, envelopes)] == [0, 1]
+    assert sum(unpack(e.payload).num_rows for e in of(Kind.SHARED_ROWS, envelopes)) == 32 * 9
+    assert len(envelopes) < 10
+
+
+@pytest.mark.parametrize(("rows", "kind"), [(FEW, Kind.SHARED_ROWS), (FEW + 1, Kind.ROWS)])
+def test_many_rows_of_a_partition_leave_in_an_envelope_of_their_own(rows: int, kind: Kind) -> None:
+    program = compile_job(read(PIPELINE.format(options="")).jobs[0])
+    source = program.sources[0]
+    values = [b'{"k": "%d", "n": 1}' % n for n in range(rows)]
+    blocks = pa.concat_tables(records(values, partition=partition) for partition in range(2))
+    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), Layout(1), Sql())
+    sent = [e.kind for e in ingest.run([blocks], now=0) if e.level != EGRESS and e.kind != Kind.CLOCK]
+    assert set(sent) == {kind}
 
 
 TIMES = """

@@ -17,6 +17,9 @@ from service.spark.internals.jvm import java_class
 _CLIENT = "cbClient"
 """The member of py4j's `Gateway` that holds its client of this process."""
 
+_SOCKETS = "tailrace.callbacks.PromptSockets"
+"""The class that makes the connections of that client."""
+
 
 def open_callbacks(session: SparkSession) -> None:
     """Let the JVM of the session call this process, and nobody else; a second call does nothing."""
@@ -36,7 +39,7 @@ def open_callbacks(session: SparkSession) -> None:
         without.getAddress(),
         30,
         java_class(session, "java.util.concurrent.TimeUnit").SECONDS,
-        java_class(session, "javax.net.SocketFactory").getDefault(),
+        java_class(session, _SOCKETS)(),
         server,
         True,
         0,

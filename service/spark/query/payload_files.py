@@ -18,7 +18,7 @@ from service.spark.query.task_batch import TaskBatch
 SMALLEST = 128 << 10
 """The size in bytes from which a payload goes into a file: for a smaller one a file costs more than the copies."""
 
-CARRIES_ROWS = frozenset((Kind.ROWS, Kind.OUTPUT, Kind.LATE, Kind.DEAD_ROWS, Kind.DEAD_RECORDS))
+CARRIES_ROWS = frozenset((Kind.ROWS, Kind.SHARED_ROWS, Kind.OUTPUT, Kind.LATE, Kind.DEAD_ROWS, Kind.DEAD_RECORDS))
 """The kinds of envelopes whose payload may be in a file."""
 
 

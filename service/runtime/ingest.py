@@ -20,7 +20,7 @@ from service.runtime.envelope import EGRESS, PAYLOAD, Envelope, Kind, pack, pack
 from service.runtime.layout import Layout
 from service.runtime.partition_clocks import PartitionClock, newest, to_bytes
 from service.runtime.record_runs import TOGETHER, Run, gathered, runs
-from service.runtime.shared_payloads import Part, joined
+from service.runtime.shared_payloads import ChannelRows, joined
 from service.runtime.source_digest import digest_range
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
@@ -54,14 +54,14 @@ class _Shared:
     """What small partitions have sent: few rows by exchange and shard, and their digests by shard."""
 
     def __init__(self) -> None:
-        self.parts: dict[tuple[int, int], list[Part]] = {}
+        self.parts: dict[tuple[int, int], list[ChannelRows]] = {}
         self.source_ranges: dict[int, list[bytes]] = {}
         self.count = 0
 
     def add(self, address: int, shard: int, channel: str, tables: Sequence[pa.Table]) -> None:
         """Add all that the channel has for a shard."""
         rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        self.parts.setdefault((address, shard), []).append(Part(channel, rows))
+        self.parts.setdefault((address, shard), []).append(ChannelRows(channel, rows))
         self.count += rows.num_rows
 
 

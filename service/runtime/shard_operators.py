@@ -21,11 +21,11 @@ from operators.state.mapped import MappedBytes
 from operators.state.operator_state import State
 from service.plan.program import Operator
 from service.runtime.counting import count_changes, count_step, measure_state
-from service.runtime.envelope import EGRESS, Envelope, Kind, packed, table_of
+from service.runtime.envelope import EGRESS, Envelope, Kind, packed
 from service.runtime.layout import Layout
 from service.runtime.level_clock import Moment
 from service.runtime.partitioning import partition_by_hash
-from service.runtime.shared_payloads import parted
+from service.runtime.shared_payloads import rows_by_exchange
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 
@@ -147,7 +147,7 @@ class ShardOperators:
     def advance(self, here: Sequence[Envelope], moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
         """Run one batch: yield the envelopes for later levels and the sinks that the rows of `here`, in order, lead
         to."""
-        exchanged_rows = _rows(here)
+        exchanged_rows = rows_by_exchange(here)
         produced: dict[int, list[pa.Table]] = {}
         sequence = count(1)
         for at, operator in enumerate(self._operators):
@@ -408,17 +408,3 @@ def _written(states: Mapping[str, Mapping[str, str]]) -> bytes:
 def _key(operator: str, block: str) -> str:
     """The key of a block in its shard; `operator` is an identity, which has no colon."""
     return f"{operator}:{block}"
-
-
-def _rows(envelopes: Sequence[Envelope]) -> dict[int, list[pa.Table]]:
-    """The rows that have come over each exchange, by its address, in the order of channels and sequences."""
-    found: dict[int, list[tuple[str, int, pa.Table]]] = {}
-    for e in envelopes:
-        if e.kind == Kind.ROWS:
-            found.setdefault(e.address, []).append((e.channel, e.sequence, table_of(e)))
-        elif e.kind == Kind.SHARED_ROWS:
-            # A channel that shares a payload has no other rows for this address: its sequence does not matter.
-            found.setdefault(e.address, []).extend((part.channel, 0, part.rows) for part in parted(table_of(e)))
-    return {
-        address: [rows for _, _, rows in sorted(parts, key=lambda part: part[:2])] for address, parts in found.items()
-    }

@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from py4j.java_gateway import JavaPackage
+from py4j.java_gateway import JavaObject, JavaPackage
 from pyspark import serializers, util
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
@@ -361,6 +361,21 @@ def test_nobody_else_may_call_the_driver(spark: SparkSession):
         stranger.sendall(b"c\np0\ncall\ne\n")
         with suppress(ConnectionResetError):
             assert stranger.recv(100) == b""
+
+
+@pytest.mark.e2e
+def test_the_jvm_sends_all_parts_of_an_answer_to_the_driver_at_once(spark: SparkSession):
+    open_callbacks(spark)
+    gateway: Any = spark.sparkContext._gateway
+    client = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getGateway().getCallbackClient()
+    member = jvm.java_class(spark, "java.lang.Class").forName("py4j.CallbackClient").getDeclaredField("socketFactory")
+    member.setAccessible(True)
+    connection = member.get(client).createSocket("127.0.0.1", gateway._callback_server.port)
+    try:
+        assert connection.isConnected()
+        assert connection.getTcpNoDelay()
+    finally:
+        connection.close()
 
 
 def failed_at_driver(spark: SparkSession, folder: Path, task: Callable[[Iterator[Any]], Iterator[Any]]) -> Exception:

@@ -35,6 +35,7 @@ from service.spark.driver import object_store
 from service.spark.driver.java_classes import SOURCES, own_classes
 from service.spark.driver.jvm import spark_home
 from service.spark.internals import jvm, workers
+from service.spark.internals.arrow_functions import allow_without_pandas
 from service.spark.internals.callbacks import open_callbacks
 from service.spark.internals.compiler import COMPILER
 from service.spark.internals.failures import (
@@ -155,6 +156,7 @@ def _session() -> Iterator[SparkSession]:
     }
     session = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    allow_without_pandas()
     yield session
     session.stop()
 

@@ -1,7 +1,7 @@
 """A process with PySpark already imported, from which Spark's planning helpers are forked.
 
 To start a query Spark runs half a dozen helpers in Python, one after another: to find a data source, to make it, to
-plan its reader and its writer, and to serve it. Each is a new process that imports PySpark, Arrow and pandas first, a
+plan its reader and its writer, and to serve it. Each is a new process that imports PySpark and Arrow first, half a
 second of a core. So one process imports them while the JVM starts. `startup/sitecustomize.py`, which Python runs first
 in each new helper, passes the helper's streams to it, and a forked child does the work. A helper that cannot reach this
 process starts as usual.
@@ -29,7 +29,6 @@ VARIABLE = "TAILRACE_FORK_SERVER"
 
 PRELOADED = (
     *HELPERS,
-    "pandas",
     "pyarrow.compute",
     "pyspark.sql.pandas.serializers",
     "service.spark.query.heartbeat",

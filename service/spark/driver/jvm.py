@@ -44,7 +44,7 @@ TUNED: Sequence[str] = (
     # Each batch leaves much garbage and keeps little: processor time counts, not the length of a pause.
     # The young generation fits a processor's cache and a container: a larger one uses that much more memory, all of it
     # garbage, and saves nothing. It begins small and grows under load.
-    *("-XX:+UseParallelGC", "-XX:NewSize=64m", "-XX:MaxNewSize=192m"),
+    *("-XX:+UseParallelGC", "-XX:NewSize=64m", "-XX:MaxNewSize=128m"),
     # A full collection that is asked for returns what the heap no longer needs: an idle service asks for one
     # (`java/tailrace/memory`), and Spark does every ten minutes.
     *("-XX:+UseAdaptiveSizePolicyWithSystemGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30"),

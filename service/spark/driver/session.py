@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from service.spark.driver.allocation import of_workers
 from service.spark.driver.cluster_mode import is_local
 from service.spark.driver.jvm import Jvm, JvmFailed
+from service.spark.internals.arrow_functions import allow_without_pandas
 from service.spark.internals.callbacks import open_callbacks
 from service.spark.query.heartbeat import TickSource
 
@@ -46,6 +47,7 @@ def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int) 
         # As text: to read the exception later, Spark would ask a JVM that has ended for it.
         raise JvmFailed(f"Spark did not start: {error.java_exception.toString()}") from None
     session.sparkContext.setLogLevel("WARN")
+    allow_without_pandas()
     # They come with each function that is sent to a Python worker; `spark.executorEnv` would give them to the
     # executor's JVM, too. What the user has set there is among them already.
     session.sparkContext.environment = of_workers() | session.sparkContext.environment

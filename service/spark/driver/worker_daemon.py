@@ -22,7 +22,6 @@ PRELOADED = (
     "pyarrow",
     "pyarrow.compute",
     "duckdb",
-    "pandas",
     "pyspark.sql.pandas.serializers",
     "service.spark.query.source",
     "service.spark.query.stateful",

@@ -95,7 +95,7 @@ def ends(admin: AdminClient, topic: str, level: IsolationLevel) -> dict[int, int
         try:
             return {place.partition: asked[place].result(30).offset for place in places}
         except KafkaException as error:  # a topic that was just made
-            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+            if error.args[0].code() not in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._NOENT):
                 raise
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.arrow_stream import SMALL
 from operators.sql import Sql
 from operators.time import MIN_TIME
 from service.formats.contract import Decoder
@@ -34,12 +35,9 @@ class BadInput(Exception):
 RUN_ROWS = 200_000
 """The number of a partition's records that are computed at a time, unless the caller sets another."""
 
-FEW = 1_000
-"""Rows of a partition for a shard, up to which they share a payload with those of other partitions: of more, an
-envelope costs little beside the rows."""
-
-SHARED = 20_000
-"""Rows in shared payloads from which on they are sent: they are in memory until then."""
+FEW = SMALL
+"""Bytes of rows of a partition for a shard, up to which they share a payload with those of other partitions: of more,
+an envelope costs little beside the rows."""
 
 
 class _Taken(NamedTuple):
@@ -51,18 +49,33 @@ class _Taken(NamedTuple):
 
 
 class _Shared:
-    """What small partitions have sent: few rows by exchange and shard, and their digests by shard."""
+    """The rows of partitions that have few, by exchange and shard; they fit into one payload."""
 
     def __init__(self) -> None:
-        self.parts: dict[tuple[int, int], list[ChannelRows]] = {}
-        self.source_ranges: dict[int, list[bytes]] = {}
-        self.count = 0
+        self._parts: dict[tuple[int, int], list[ChannelRows]] = {}
+        self._bytes = 0
 
-    def add(self, address: int, shard: int, channel: str, tables: Sequence[pa.Table]) -> None:
-        """Add all that the channel has for a shard."""
-        rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        self.parts.setdefault((address, shard), []).append(ChannelRows(channel, rows))
-        self.count += rows.num_rows
+    def is_full(self) -> bool:
+        """Whether the next rows may not fit any more."""
+        return self._bytes > PAYLOAD - FEW
+
+    def take(self, address: int, shard: int, channel: str, tables: Sequence[pa.Table]) -> bool:
+        """Add all that the channel has for a shard, one table or more, if that is little."""
+        # Buffers of all partitions, which these share with others, are counted faster than their own bytes.
+        size = sum(table.get_total_buffer_size() for table in tables)
+        if size > FEW:
+            size = sum(table.nbytes for table in tables)
+        if size > FEW:
+            return False
+        rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
+        self._parts.setdefault((address, shard), []).append(ChannelRows(channel, rows))
+        self._bytes += size
+        return True
+
+    def drained(self) -> Iterator[tuple[tuple[int, int], list[ChannelRows]]]:
+        """Yield exchange, shard and rows, and let go of them."""
+        parts, self._parts, self._bytes = self._parts, {}, 0
+        yield from parts.items()
 
 
 class _Channel:
@@ -154,9 +167,6 @@ class Ingest:
                     if channel is not None:
                         clocks.append(channel.clock())
                         yield from self._close(channel, shared, now, metrics)
-                        if shared.count >= SHARED:
-                            yield from self._send_shared(shared, channel, now, metrics)
-                            shared = _Shared()
                     channel = _Channel(place, self._topology, self._layout.shards)
                 channel.read(run.records)
                 if taken.dead.num_rows:
@@ -171,38 +181,30 @@ class Ingest:
         yield from self._close(channel, shared, now, metrics)
         yield from self._send_shared(shared, channel, now, metrics)
         yield from self._send_clocks(clocks, channel, now)
+        yield from self._leave_digests(clocks, channel, now)
         yield self._leave(Kind.METRICS, self._source.id, channel, now, metrics.to_json())
 
     def _close(self, channel: _Channel, shared: _Shared, now: int, metrics: TaskMetrics) -> Iterator[Envelope]:
         """Send the rows of a whole partition; few of them are added to those that share a payload."""
         for address, (exchange, by_shard) in enumerate(zip(self._topology.exchanges, channel.parts, strict=True)):
             for shard, tables in enumerate(by_shard):
-                if tables and sum(table.num_rows for table in tables) <= FEW:
-                    shared.add(address, shard, channel.name, tables)
+                if shared.is_full():
+                    yield from self._send_shared(shared, channel, now, metrics)
+                if tables and shared.take(address, shard, channel.name, tables):
                     continue
                 for payload in packed(_drained(tables)):
                     metrics.count("exchanged_bytes_total", len(payload), level=exchange.level)
                     yield channel.envelope(shard, exchange.level, Kind.ROWS, address, now, payload=payload)
-        to = channel.place.partition % self._layout.shards
-        shared.source_ranges.setdefault(to, []).append(channel.clock().source_range)
 
     def _send_shared(self, shared: _Shared, channel: _Channel, now: int, metrics: TaskMetrics) -> Iterator[Envelope]:
-        """The rows of several partitions for each shard, and the digests of all, in the channel of the last one."""
-        for (address, shard), parts in shared.parts.items():
+        """The rows of several partitions, once to each shard, in the channel of the last one."""
+        for (address, shard), parts in shared.drained():
             level = self._topology.exchanges[address].level
-            whole = joined(parts) if len(parts) > 1 else None
-            if whole is not None and whole.nbytes <= PAYLOAD:
-                payload = pack(whole)
-                metrics.count("exchanged_bytes_total", len(payload), level=level)
-                yield channel.envelope(shard, level, Kind.SHARED_ROWS, address, now, payload=payload)
-                continue
-            for name, rows in parts:
-                for sequence, payload in enumerate(packed([rows])):
-                    metrics.count("exchanged_bytes_total", len(payload), level=level)
-                    yield Envelope(shard, level, Kind.ROWS, address, name, sequence, now, MIN_TIME, False, payload)
-        for shard, source_ranges in shared.source_ranges.items():
-            payload = b"".join(source_ranges)
-            yield channel.envelope(shard, EGRESS, Kind.OFFSETS, self._source.id, now, payload=payload)
+            alone = [part.channel for part in parts] == [channel.name]
+            payload = pack(parts[0].rows if alone else joined(parts))
+            metrics.count("exchanged_bytes_total", len(payload), level=level)
+            kind = Kind.ROWS if alone else Kind.SHARED_ROWS
+            yield channel.envelope(shard, level, kind, address, now, payload=payload)
 
     def _send_clocks(self, clocks: Sequence[PartitionClock], channel: _Channel, now: int) -> Iterator[Envelope]:
         """The watermarks of all partitions, once to each shard, in the channel of the last partition."""
@@ -211,6 +213,15 @@ class Ingest:
             for shard in range(self._layout.shards):
                 place = shard, level, Kind.CLOCK, self._source.id, now
                 yield channel.envelope(*place, watermark=watermark, payload=payload)
+
+    def _leave_digests(self, clocks: Sequence[PartitionClock], channel: _Channel, now: int) -> Iterator[Envelope]:
+        """The digests of what was read, for the sink: those of a partition always go to the same shard."""
+        by_shard: dict[int, list[bytes]] = {}
+        for clock in clocks:
+            by_shard.setdefault(clock.partition % self._layout.shards, []).append(clock.source_range)
+        for shard, source_ranges in by_shard.items():
+            payload = b"".join(source_ranges)
+            yield channel.envelope(shard, EGRESS, Kind.OFFSETS, self._source.id, now, payload=payload)
 
     def _taken_in(self, group: Sequence[Run], metrics: TaskMetrics) -> list[_Taken]:
         """The rows of each run, and the watermark that they assert."""

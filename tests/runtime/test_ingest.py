@@ -15,7 +15,7 @@ from operators.time import MIN_TIME
 from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program, discarding
-from service.runtime.envelope import EGRESS, Envelope, Kind, batch_of, unpack
+from service.runtime.envelope import EGRESS, PAYLOAD, Envelope, Kind, batch_of, unpack
 from service.runtime.ingest import FEW, BadInput, Ingest
 from service.runtime.layout import Layout
 from service.runtime.partition_clocks import PartitionClock, from_bytes, newest, to_bytes
@@ -244,7 +244,7 @@ def test_few_rows_of_many_partitions_leave_in_one_envelope_for_each_shard() -> N
     assert len(envelopes) < 10
 
 
-@pytest.mark.parametrize(("rows", "kind"), [(FEW, Kind.SHARED_ROWS), (FEW + 1, Kind.ROWS)])
+@pytest.mark.parametrize(("rows", "kind"), [(10, Kind.SHARED_ROWS), (FEW // 8, Kind.ROWS)])
 def test_many_rows_of_a_partition_leave_in_an_envelope_of_their_own(rows: int, kind: Kind) -> None:
     program = compile_job(read(PIPELINE.format(options="")).jobs[0])
     source = program.sources[0]
@@ -253,6 +253,18 @@ def test_many_rows_of_a_partition_leave_in_an_envelope_of_their_own(rows: int, k
     ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), Layout(1), Sql())
     sent = [e.kind for e in ingest.run([blocks], now=0) if e.level != EGRESS and e.kind != Kind.CLOCK]
     assert set(sent) == {kind}
+
+
+def test_a_shared_payload_is_bounded_however_wide_the_rows_are() -> None:
+    program = compile_job(read(PIPELINE.format(options="")).jobs[0])
+    source = program.sources[0]
+    wide = b'{"k": "%s", "n": 1}' % (b"k" * (FEW - 1_000))
+    blocks = [records([wide], partition=partition) for partition in range(200)]
+    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), Layout(1), Sql())
+    shared = of(Kind.SHARED_ROWS, list(ingest.run(blocks, now=0)))
+    assert sum(unpack(e.payload).num_rows for e in shared) == 200
+    assert len(shared) == 2
+    assert all(len(e.payload) < PAYLOAD + FEW for e in shared)
 
 
 TIMES = """

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Mapping
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -17,6 +15,7 @@ from service.spark.driver.jvm import Jvm, JvmFailed
 from service.spark.internals.arrow_functions import allow_without_pandas
 from service.spark.internals.callbacks import open_callbacks
 from service.spark.query.heartbeat import TickSource
+from service.spark.query.warm_up import warm_up
 
 _ROWS = 20_000
 """The number of small rows that Spark passes to Python at a time."""
@@ -52,18 +51,7 @@ def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int) 
     # executor's JVM, too. What the user has set there is among them already.
     session.sparkContext.environment = of_workers() | session.sparkContext.environment
     if is_local(settings["spark.master"]):
-        threading.Thread(target=_warm_up, args=(session, partitions), name="warm-up", daemon=True).start()
+        threading.Thread(target=warm_up, args=(session, partitions), name="warm-up", daemon=True).start()
     open_callbacks(session)
     session.dataSource.register(TickSource)
     return session
-
-
-def _warm_up(session: SparkSession, partitions: int) -> None:
-    """Start the Python workers, and load what the JVM needs to reach them, while the query is still planned."""
-    with suppress(Exception):  # the query will report the error better
-        session.range(0, partitions, 1, partitions).mapInArrow(same, "id long").repartition(partitions).collect()
-
-
-def same(blocks: Iterator[Any]) -> Iterator[Any]:
-    """Return the blocks as they came."""
-    return blocks

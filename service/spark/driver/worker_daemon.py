@@ -19,12 +19,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 PRELOADED = (
     "numpy",
+    "numpy.ma",  # pyarrow imports it with the first array, and dateutil with the first Python value
+    "dateutil.relativedelta",
     "pyarrow",
     "pyarrow.compute",
     "duckdb",
     "pyspark.sql.pandas.serializers",
+    "service.formats.registry",
     "service.spark.query.source",
     "service.spark.query.stateful",
+    "service.spark.query.warm_up",
 )
 
 

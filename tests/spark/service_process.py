@@ -17,7 +17,10 @@ from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parents[2]
 
-QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
 """Spark's settings, unless a test has its own, as the long ones of `tests/chaos` have. A service of other tests ends
 after a few batches: the JVM's second compiler would take a quarter of its processor time, and save none."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from service.settings import ConfigError, Spark, load
 from service.spark.driver import cluster_mode
+from service.spark.driver.configuration import configured
 from service.spark.query.attempts import TRIES
 
 JARS = [Path("/opt/archives/spark/a.jar"), Path("/opt/archives/spark/b.jar")]
@@ -193,6 +194,15 @@ def test_the_users_own_settings_change_what_is_suggested_and_add_to_what_is_requ
     assert settings["spark.driver.port"] == "7078"
     assert settings["spark.executor.extraJavaOptions"] == "-Dlog -Xss4m"
     assert settings["spark.executor.extraClassPath"].endswith("/b.jar:/own.jar")
+
+
+def test_executors_are_tuned_as_the_driver_is_and_the_users_own_collector_wins():
+    assert "-XX:+UseParallelGC" in configured(spark(), JARS, "")["spark.executor.extraJavaOptions"]
+    conf = '{"spark.executor.extraJavaOptions": "-XX:+UseG1GC"}'
+    options = configured(spark(TAILRACE_SPARK__CONF=conf), JARS, "")["spark.executor.extraJavaOptions"].split()
+    assert "-XX:+UseParallelGC" not in options
+    assert options[-1] == "-XX:+UseG1GC"
+    assert "-XX:MaxNewSize=128m" in options
 
 
 def test_a_master_on_kubernetes_that_lacks_its_pod_is_refused_with_what_is_missing():

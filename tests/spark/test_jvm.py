@@ -7,13 +7,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from service.host.machine import find_java
 from service.spark.driver.jvm import CREATE, Jvm, class_path, options, quoted
+from service.spark.driver.jvm_options import tuned, words_of
 
 
 def test_the_users_own_options_come_last_so_that_they_win():
     settings = {"spark.driver.memory": "3g", "spark.driver.extraJavaOptions": '-XX:+UseG1GC -Dname="two words"'}
     assert options(settings)[0] == "-Xmx3g"
     assert options(settings)[-2:] == ["-XX:+UseG1GC", "-Dname=two words"]
+
+
+@pytest.mark.parametrize(
+    "given", ["", "-XX:+UseG1GC", "-XX:+UseSerialGC -Xmn64m", "-XX:NewSize=16m -XX:MaxNewSize=32m"]
+)
+def test_a_jvm_starts_with_our_options_and_the_users(given):
+    ours = [*tuned(words_of(given)), *words_of(given)]
+    shown = subprocess.run([find_java(), *ours, "-XX:+PrintFlagsFinal", "-version"], capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    flags = {words[1]: words[3] for line in shown.stdout.splitlines() if len(words := line.split()) > 3}
+    assert flags["UseParallelGC"] == str("GC" not in given).lower()
+    assert flags["MaxNewSize"] == str(next((n for n in (32, 64) if f"{n}m" in given), 128) << 20)
 
 
 def test_our_archives_come_first_then_those_of_the_settings_then_what_is_needed_of_sparks_own_in_a_fixed_order(

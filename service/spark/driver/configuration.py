@@ -7,6 +7,7 @@ from pathlib import Path
 
 from service.settings import Spark
 from service.spark.driver import cluster_mode, object_store
+from service.spark.driver.jvm_options import tuned, words_of
 
 _STREAMING = "spark.sql.streaming."
 
@@ -42,6 +43,7 @@ def configured(spark: Spark, jars: Sequence[Path], checkpoint: str) -> dict[str,
     depends on."""
     logging = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     java_options = " ".join(filter(None, (logging, spark.conf.get("spark.driver.extraJavaOptions"))))
+    of_executors = " ".join((logging, *tuned(words_of(spark.conf.get("spark.executor.extraJavaOptions", "")))))
     return {
         "spark.master": spark.master,
         **cluster_mode.suggested(spark),
@@ -51,5 +53,5 @@ def configured(spark: Spark, jars: Sequence[Path], checkpoint: str) -> dict[str,
         **FIXED,
         **object_store.required(checkpoint),
         "spark.driver.extraJavaOptions": java_options,
-        **cluster_mode.required(spark, spark.conf, jars=jars, python_path=PYTHON_PATH, java_options=logging),
+        **cluster_mode.required(spark, spark.conf, jars=jars, python_path=PYTHON_PATH, java_options=of_executors),
     }

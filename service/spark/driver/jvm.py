@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from service.host.machine import find_java
 from service.spark.driver import allocation
 from service.spark.driver.configuration import PYTHON_PATH
 from service.spark.driver.fork_server import VARIABLE
+from service.spark.driver.jvm_options import tuned, words_of
 from service.spark.driver.log_filter import is_noise
 from service.spark.internals.workers import CONNECTION_FILE, GATEWAY, GATEWAY_PORT, GATEWAY_SECRET, gateway_address
 
@@ -39,27 +39,6 @@ MODULES: Mapping[str, Sequence[str]] = {
     "java.security.jgss": ("sun.security.krb5",),
 }
 """The packages of the JDK that Spark accesses by reflection."""
-
-TUNED: Sequence[str] = (
-    # Each batch leaves much garbage and keeps little: processor time counts, not the length of a pause.
-    # The young generation fits a processor's cache and a container: a larger one uses that much more memory, all of it
-    # garbage, and saves nothing. It begins small and grows under load.
-    *("-XX:+UseParallelGC", "-XX:NewSize=64m", "-XX:MaxNewSize=128m"),
-    # A full collection that is asked for returns what the heap no longer needs: an idle service asks for one
-    # (`java/tailrace/memory`), and Spark does every ten minutes.
-    *("-XX:+UseAdaptiveSizePolicyWithSystemGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30"),
-    # The size of Spark's classes: with less, each step up to it is a full collection.
-    "-XX:MetaspaceSize=192m",
-    # The archive of classes is used at the address it was made for: at any other address all of its pages are changed
-    # first, which makes 110 MiB of them private to this process.
-    *("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"),
-    # What the JVM has allocated beside its heap and freed goes back to the system; older JVMs do not know the option.
-    *("-XX:+IgnoreUnrecognizedVMOptions", "-XX:TrimNativeHeapInterval=30000"),
-    # Planning a batch runs half of Spark once. Only code that runs for every row is worth the second compiler's time.
-    *("-XX:Tier4InvocationThreshold=50000", "-XX:Tier4MinInvocationThreshold=6000"),
-    *("-XX:Tier4CompileThreshold=150000", "-XX:Tier4BackEdgeThreshold=400000"),
-)
-"""Measured on two cores: a third less processor time until the first batch, and in the first minute."""
 
 SPARK_NEEDS: Sequence[str] = (
     "-XX:+IgnoreUnrecognizedVMOptions",
@@ -202,11 +181,11 @@ def spark_home() -> Path:
 def options(settings: Mapping[str, str], jars: Sequence[Path] = ()) -> list[str]:
     """Return the options of the JVM: ours first, so that those of `spark.driver.extraJavaOptions` win."""
     heap = settings.get("spark.driver.memory", "1g")
-    given = shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
+    given = words_of(settings.get("spark.driver.extraJavaOptions", ""))
     archive = class_archive(jars) if jars and not any(CREATE in option for option in given) else None
     # A JVM that cannot use the archive prints a warning on standard output, which helps nobody.
     mapped = [f"-XX:SharedArchiveFile={archive}"] if archive is not None and archive.exists() else []
-    return [f"-Xmx{heap}", *TUNED, *SPARK_NEEDS, "-Xlog:disable", "-Xlog:all=error:stderr", *mapped, *given]
+    return [f"-Xmx{heap}", *tuned(given), *SPARK_NEEDS, "-Xlog:disable", "-Xlog:all=error:stderr", *mapped, *given]
 
 
 def class_archive(jars: Sequence[Path]) -> Path:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from operators.sql import Sql
-from service.formats.json.malformed import malformed
+from service.formats.json.malformed import _compact, malformed
 from service.formats.json.options import JsonOptions
 from service.formats.json.parse import Fields, ParseMode, Statement
 from service.plan import types
@@ -42,6 +42,34 @@ def test_a_record_that_may_be_no_object_is_found_wherever_it_stands(record: str,
     assert malformed(pa.array(records)).tolist() == [suspect and i == place for i in range(3)]
     alone = pa.array(["{,}", *records, "{,}"]).slice(1, 3)
     assert malformed(alone).tolist() == [suspect and i == place for i in range(3)]
+
+
+@pytest.mark.parametrize("length", range(1, 12))
+@pytest.mark.parametrize(("record", "suspect"), RECORDS)
+def test_it_is_found_wherever_the_pieces_end_that_are_searched(
+    record: str, suspect: bool, length: int, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("_PIECE", "_LONG_PIECE"):
+        monkeypatch.setattr(f"service.formats.json.malformed.{name}", length)
+    block = pa.array(["{,}", '{"a":1}', record, '{"a":"b"}', '{"a":{"b":[3]}}', "{,}"]).slice(1, 4)
+    assert malformed(block).tolist() == [False, suspect, False, False]
+
+
+COMPACT = [
+    (['{"a":1}', '{"a":{"b":[true,null,"c, d",[]]}}', "{}"], True),
+    (['{"a":1}', '{"a":1} ', '{"a":1}'], False),
+    (['{"a":1}', ' {"a":1}', '{"a":1}'], False),
+    (['{"a":1}', '{"a":[1,]}', '{"a":1}'], False),
+    (['{"a":1}', '{"a":1\n}', '{"a":1}'], False),
+    (['{"a":1}', "[1]", '{"a":1}'], False),
+    (['{"a":1}', "}", '{"a":1}'], False),
+]
+
+
+@pytest.mark.parametrize(("records", "compact"), COMPACT)
+def test_one_pass_tells_of_a_block_that_no_record_has_to_be_looked_at(records: list[str], compact: bool):
+    assert _compact(pa.array(records)) is compact
+    assert _compact(pa.array(["{,}", *records, "{,}"]).slice(1, 3)) is compact
 
 
 @pytest.mark.parametrize(("record", "suspect"), RECORDS)

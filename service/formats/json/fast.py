@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import date
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -161,12 +161,21 @@ def _whole_numbers(wanted: pa.DataType, key: Key, column: pa.Array, texts: Texts
     values = _cast(column, wanted)
     if values is None:
         return None
-    plain = (values.fill_null(2) if values.null_count else values).to_numpy()
+    plain, rows = _present(values)
     if wanted == pa.int64() and len(plain) and (plain.max() >= _EXACT or plain.min() <= -_EXACT):
         return None
     # Below zero the unsigned number is large.
     zeros_and_ones = np.flatnonzero(plain.view(f"u{plain.itemsize}") <= 1)
-    return None if texts.any_boolean(zeros_and_ones, key) else values
+    return None if texts.any_boolean(zeros_and_ones if rows is None else rows[zeros_and_ones], key) else values
+
+
+def _present(values: pa.Array) -> tuple[np.ndarray[Any, np.dtype[Any]], Rows | None]:
+    """The numbers of a column without its NULLs, and the rows they are in (None: all)."""
+    if not values.null_count:
+        return values.to_numpy(), None
+    rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    numbers = np.frombuffer(values.buffers()[1], values.type.to_pandas_dtype())
+    return numbers[values.offset :][rows], rows
 
 
 def _floats(wanted: pa.DataType, key: Key, column: pa.Array, texts: Texts) -> pa.Array | None:
@@ -190,11 +199,15 @@ def _texts(number_or_container: str, column: pa.Array, texts: Texts) -> pa.Array
     data, edges = raw(column)
     if len(data) == 0:
         return column
-    # An empty text borrows its neighbour's first byte.
-    first = data[np.minimum(edges[:-1], len(data) - 1)]
-    suspects = np.flatnonzero(_ODD[first])
+    if 2 * column.null_count > len(column):
+        rows = np.flatnonzero(edges[1:] > edges[:-1])
+        suspects = rows[_ODD[data[edges[rows]]]]
+    else:
+        # An empty text borrows its neighbour's first byte.
+        suspects = np.flatnonzero(_ODD[data[np.minimum(edges[:-1], len(data) - 1)]])
+    first = data[np.minimum(edges[suspects], len(data) - 1)]
     lengths = edges[suspects + 1] - edges[suspects]
-    suspects = suspects[np.where(_SUSPICIOUS[first[suspects]], lengths > 0, (lengths == 3) | (lengths == 8))]
+    suspects = suspects[np.where(_SUSPICIOUS[first], lengths > 0, (lengths == 3) | (lengths == 8))]
     if len(suspects) == 0:
         return column
     values = column.take(pa.array(suspects))

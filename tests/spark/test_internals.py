@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from py4j.java_gateway import JavaObject, JavaPackage
 from pyspark import serializers, util
 from pyspark.sql import DataFrame, SparkSession
@@ -54,8 +55,11 @@ from service.spark.supervision.driver_metrics import DriverMetrics
 from service.spark.supervision.failure_classes import REFUSED, UNREACHABLE, is_of_memory
 from service.spark.supervision.jobs import summary
 from service.spark.supervision.reports import Reports
+from tests.brokers import Broker, MakeTopic
 
 PLACEMENT = "tailrace.placement.Placement"
+FETCH_SIZES = "tailrace.kafka.FetchSizes"
+KAFKA_CONSUMER = "org.apache.kafka.clients.consumer.KafkaConsumer"
 
 ROOT = Path(__file__).parents[2]
 DESIGN = ROOT / "docs" / "design" / "internals.md"
@@ -119,7 +123,15 @@ def test_the_java_classes_that_we_know_by_name_are_there():
 
 
 def test_our_own_classes_are_where_they_are_named():
-    for name in (jvm.KAFKA_SOURCE, KAFKA, jvm.REPORTS, PLACEMENT, object_store.FOLDER_FILES, object_store.STORE_FILES):
+    for name in (
+        jvm.KAFKA_SOURCE,
+        KAFKA,
+        jvm.REPORTS,
+        PLACEMENT,
+        FETCH_SIZES,
+        object_store.FOLDER_FILES,
+        object_store.STORE_FILES,
+    ):
         assert (SOURCES / name.replace(".", "/")).with_suffix(".java").is_file(), name
 
 
@@ -147,10 +159,11 @@ def spark() -> Iterator[SparkSession]:
 
 
 def _session() -> Iterator[SparkSession]:
-    ours = own_classes(ensure(load("spark")), spark_home() / "jars")
+    archives = ensure(load("spark"))
+    ours = own_classes(archives, spark_home() / "jars")
     settings: dict[str, Any] = {
         "spark.ui.enabled": "false",
-        "spark.driver.extraClassPath": str(ours),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, (ours, *archives))),
         **object_store.required(""),
         workers.UNIX_SOCKETS: "true",
     }
@@ -245,6 +258,51 @@ def test_the_members_that_lead_into_the_jvm_do_so(spark: SparkSession):
     assert jvm.hadoop_configuration(spark).get("fs.defaultFS") == "file:///"
     assert "defaultFS" in dict(jvm.hadoop_configuration(spark).getPropsWithPrefix("fs."))
     assert list(jvm.active_executors(spark)) == ["driver"]
+
+
+@pytest.mark.e2e
+def test_kafkas_client_asks_for_as_much_as_it_is_told_before_each_request(
+    spark: SparkSession, kafka: Broker, make_topic: MakeTopic
+):
+    def java(name: str) -> JavaObject:
+        return jvm.java_class(spark, name)
+
+    topic = make_topic(partitions=1)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "batch.num.messages": 10})
+    for _ in range(1_000):
+        producer.produce(topic, b"x" * 100)
+    assert producer.flush(60) == 0
+    settings = java("java.util.HashMap")()
+    settings.put("bootstrap.servers", kafka.bootstrap)
+    for name in ("key.deserializer", "value.deserializer"):
+        settings.put(name, "org.apache.kafka.common.serialization.ByteArrayDeserializer")
+    consumer = java(KAFKA_CONSUMER)(settings)
+    places = java("java.util.ArrayList")()
+    places.add(java("org.apache.kafka.common.TopicPartition")(topic, 0))
+    consumer.assign(places)
+    consumer.seekToBeginning(places)
+
+    def polled() -> int:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            count = int(consumer.poll(java("java.time.Duration").ofMillis(500)).count())
+            if count:
+                return count
+        raise AssertionError("no record came")
+
+    sizes = java(FETCH_SIZES)(consumer, 100, 1 << 20)
+    assert sizes.areReachable()
+    sizes.begin()
+    sizes.received(10_000, 1_000_000)
+    sizes.ask(12, 500)
+    # 1,122 bytes at most, of batches that have 10 records of 100 bytes each.
+    assert polled() == 10
+    sizes.ask(1_000_000, 7)
+    # What is asked for after these is all that is left.
+    assert [polled(), polled()] == [7, 3]
+    sizes.ask(1_000_000, 2_000)
+    assert polled() > 500
+    consumer.close()
 
 
 @pytest.mark.e2e

@@ -49,7 +49,7 @@ class Consumer {
      */
     private static final int FETCH = 16 << 20;
 
-    private static final int LEAST = 256 << 10;
+    private static final int LEAST = 128 << 10;
     private static final int MOST = 4 << 20;
 
     /**
@@ -75,6 +75,8 @@ class Consumer {
     private Partition[] wanted = new Partition[0];
     private long heldBytes = 0;
     private final ValueFiles values = new ValueFiles();
+    private final FetchSizes sizes;
+    private final int poll;
 
     Consumer(KafkaRanges task) {
         name = nameOf(task);
@@ -83,12 +85,19 @@ class Consumer {
         Map properties = new HashMap(task.properties);
         int share = Math.max(LEAST, Math.min(MOST, FETCH / task.partitions));
         properties.putIfAbsent("fetch.max.bytes", Integer.valueOf(FETCH));
-        properties.putIfAbsent("max.partition.fetch.bytes", Integer.valueOf(share));
+        boolean free = properties.putIfAbsent("max.partition.fetch.bytes", Integer.valueOf(share)) == null;
         properties.putIfAbsent("max.poll.records", Integer.valueOf(POLL));
         // A view of what was fetched: an array for each record would be one more copy of all.
         properties.put("key.deserializer", ByteBufferDeserializer.class);
         properties.put("value.deserializer", ByteBufferDeserializer.class);
         kafka = new KafkaConsumer(properties);
+        int asked = number(properties.get("max.partition.fetch.bytes"));
+        sizes = new FetchSizes(kafka, free ? LEAST : asked, free ? MOST : asked);
+        poll = number(properties.get("max.poll.records"));
+    }
+
+    private static int number(Object setting) {
+        return Integer.parseInt(setting.toString().trim());
     }
 
     static String nameOf(KafkaRanges task) {
@@ -148,6 +157,7 @@ class Consumer {
     /** Go to the beginning of each range, where this consumer is not there already. */
     void begin(KafkaRange[] read) {
         values.begin();
+        sizes.begin();
         ranges = read;
         wanted = new Partition[read.length];
         boolean added = false;
@@ -241,13 +251,18 @@ class Consumer {
     private void direct(int number) {
         Set fetched = new HashSet();
         long ahead = 0;
+        long missing = 0;
         for (int i = number; i < ranges.length && (i == number || (ahead <= AHEAD && heldBytes <= AHEAD_BYTES)); i++) {
             TopicPartition place = ranges[i].place;
-            if (kafka.position(place) < ranges[i].until) {
+            long more = ranges[i].until - kafka.position(place);
+            if (more > 0) {
                 fetched.add(place);
+                missing += more;
             }
             ahead += ranges[i].until - wanted[i].next;
         }
+        long left = ranges[number].until - kafka.position(ranges[number].place);
+        sizes.ask(left, missing <= poll ? missing : Math.min(left, poll));
         List paused = new ArrayList();
         List resumed = new ArrayList();
         for (Iterator each = partitions.values().iterator(); each.hasNext(); ) {
@@ -305,9 +320,12 @@ class Consumer {
             TopicPartition place = (TopicPartition) each.next();
             List records = polled.records(place);
             ((Partition) partitions.get(place)).records.addAll(records);
+            long bytes = 0;
             for (int i = 0; i < records.size(); i++) {
-                heldBytes += size((ConsumerRecord) records.get(i));
+                bytes += size((ConsumerRecord) records.get(i));
             }
+            heldBytes += bytes;
+            sizes.received(records.size(), bytes);
         }
     }
 

@@ -50,3 +50,24 @@ def test_what_is_larger_than_the_memory_goes_to_the_folder_that_is_given(tmp_pat
     sql = Sql(100_000_000, str(tmp_path / "spill"))
     assert sql(statement, {"texts": texts})["n"].to_pylist() == [3_000_000]
     assert (tmp_path / "spill").is_dir()
+
+
+PLANNED = [
+    ("SELECT n + 1 AS n FROM a WHERE n % 3 = 0", ("a",), False),
+    ("SELECT n % 7 AS k, SUM(n) AS s FROM a GROUP BY k ORDER BY k", ("a",), False),
+    ("SELECT x.n FROM a x JOIN a y ON x.n = y.n + 1 ORDER BY x.n", ("a",), True),
+    ("SELECT n FROM a WHERE n IN (SELECT MAX(n) FROM a)", ("a",), True),
+    ("SELECT a.n FROM a JOIN b ON a.n = b.n ORDER BY a.n", ("a", "b"), True),
+]
+
+
+@pytest.mark.parametrize(("statement", "names", "again"), PLANNED)
+def test_only_a_statement_that_joins_is_planned_again_for_many_rows(
+    statement: str, names: tuple[str, ...], again: bool, monkeypatch: pytest.MonkeyPatch
+):
+    tables = {name: pa.table({"n": pa.array(np.arange(SMALL + 1))}) for name in names}
+    sql = Sql()
+    answers = [sql(statement, tables) for _ in range(2)]
+    assert len(sql._prepared) == (0 if again else 1)
+    monkeypatch.setattr("operators.sql._reads_once", lambda *_: False)
+    assert answers == [Sql()(statement, tables)] * 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,14 @@ class BlockDecoder:
         self._decoder = decoder
         self._sql = sql
 
-    def decode(self, blocks: Sequence[pa.Table]) -> list[Decoded]:
-        """Decode blocks of records together, if the result tells which rows came from which block."""
+    def decode(self, blocks: Sequence[pa.Table], joined: Callable[[], pa.Table] | None = None) -> list[Decoded]:
+        """Decode blocks of records together, if the result tells which rows came from which block; `joined`, if given,
+        returns all of them in one table."""
         if len(blocks) == 1:
             return [self._decode_alone(blocks[0])]
         try:
-            whole = self._decoder.decode(pa.concat_tables(blocks).combine_chunks(), self._sql)
+            records = pa.concat_tables(blocks).combine_chunks() if joined is None else joined()
+            whole = self._decoder.decode(records, self._sql)
         except OF_THE_MACHINE:
             raise
         except Exception:

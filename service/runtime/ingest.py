@@ -4,6 +4,7 @@ exchange."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from service.runtime.entry_operators import EntryOperators, Produced
 from service.runtime.envelope import EGRESS, PAYLOAD, Envelope, Kind, pack, packed
 from service.runtime.layout import Layout
 from service.runtime.partition_clocks import PartitionClock, newest, to_bytes
-from service.runtime.record_runs import TOGETHER, Run, gathered, runs
+from service.runtime.record_runs import TOGETHER, Run, gathered, runs, whole
 from service.runtime.shared_payloads import ChannelRows, joined
 from service.runtime.source_digest import digest_range
 from service.runtime.task_metrics import TaskMetrics
@@ -227,7 +228,8 @@ class Ingest:
         """The rows of each run, and the watermark that they assert."""
         wanted = [self._within_limit(run) for run in group]
         with metrics.timed("decode"):
-            decoded = self._decoder.decode(wanted)
+            all_wanted = all(w.num_rows == run.records.num_rows for w, run in zip(wanted, group, strict=True))
+            decoded = self._decoder.decode(wanted, partial(whole, group) if all_wanted else None)
         for run, records, each in zip(group, wanted, decoded, strict=True):
             if records.num_rows:
                 place = {"source": self._source.table.name, "topic": run.topic}

@@ -8,7 +8,7 @@ came in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,67 +20,92 @@ LARGEST = 32 << 20
 """The bytes of values at which a run ends. A worker holds a run twice and its decoded rows; larger runs save no time
 per row."""
 
-TOGETHER = 100_000
-"""Records of small runs that are decoded together: ten records cost almost as much as a thousand, and blocks of 100,000
-cost a row as much as larger ones."""
+TOGETHER = 200_000
+"""Records of small runs that are computed together: ten records cost almost as much as a thousand, and 60,000 a sixth
+more than three times as many at once."""
 
 
 class Run(NamedTuple):
-    """Records (formats.contract.RECORD) of one partition."""
+    """Records (formats.contract.RECORD) of one partition, with `size` bytes of values; they stand in `block` from row
+    `start` on, unless they are from several blocks."""
 
     topic: str
     partition: int
     records: pa.Table
+    size: int
+    block: pa.Table | None
+    start: int
 
 
 def runs(blocks: Iterable[pa.Table], rows: int, largest: int = LARGEST) -> Iterator[Run]:
     """Cut `blocks` into runs of `rows` records, or as many as have `largest` bytes, but for the last one of each
     partition. As `java/tailrace/kafka/KafkaReader.java` cuts blocks: one that is a run is not copied."""
     place: tuple[str, int] | None = None
-    held: list[pa.Table] = []
+    held: list[tuple[pa.Table, int, int]] = []
     count = size = 0
     for block in blocks:
         ends = _ends(block)
         for found, first, until in _by_partition(block):
             if found != place:
                 if place is not None and held:
-                    yield _run(place, held)
+                    yield _run(place, held, size)
                 place, held, count, size = found, [], 0, 0
             while first < until:
                 before = int(ends[first - 1]) if first else 0
                 full = int(np.searchsorted(ends, before + largest - size)) + 1
                 last = min(first + rows - count, full, until)
-                held.append(block.slice(first, last - first) if last - first < block.num_rows else block)
+                held.append((block, first, last - first))
                 count, size = count + last - first, size + int(ends[last - 1]) - before
                 if count == rows or size >= largest:
-                    yield _run(found, held)
+                    yield _run(found, held, size)
                     held, count, size = [], 0, 0
                 first = last
         del block  # what has been yielded is not held while waiting for the next block
     if place is not None and held:
-        yield _run(place, held)
+        yield _run(place, held, size)
 
 
-def gathered(found: Iterable[Run], rows: int = TOGETHER) -> Iterator[list[Run]]:
-    """Put runs together while they have at most this many records in all."""
+def gathered(found: Iterable[Run], rows: int = TOGETHER, largest: int = LARGEST) -> Iterator[list[Run]]:
+    """Put runs together while they have at most so many records and bytes in all; those of a block by themselves if
+    they have half as many, since `whole` need not copy them."""
     held: list[Run] = []
-    count = 0
+    count = size = 0
     for run in found:
-        if held and count + run.records.num_rows > rows:
+        full = count + run.records.num_rows > rows or size + run.size > largest
+        if held and (full or (2 * count >= rows and run.block is not held[-1].block)):
             yield held
-            held, count = [], 0
+            held, count, size = [], 0, 0
         held.append(run)
-        count += run.records.num_rows
+        count, size = count + run.records.num_rows, size + run.size
         del run
         if count >= rows:  # at once: otherwise this run would be held while waiting for the next one
             yield held
-            held, count = [], 0
+            held, count, size = [], 0, 0
     if held:
         yield held
 
 
-def _run(place: tuple[str, int], held: list[pa.Table]) -> Run:
-    return Run(*place, held[0] if len(held) == 1 else pa.concat_tables(held).combine_chunks())
+def whole(group: Sequence[Run]) -> pa.Table:
+    """Return the records of runs, one or more, in one table: not copied if they stand in a block one after another."""
+    first, place = group[0], group[0].start
+    for run in group:
+        if run.block is None or run.block is not first.block or run.start != place:
+            return pa.concat_tables([run.records for run in group]).combine_chunks()
+        place += run.records.num_rows
+    assert first.block is not None
+    return _part(first.block, first.start, place - first.start)
+
+
+def _run(place: tuple[str, int], held: list[tuple[pa.Table, int, int]], size: int) -> Run:
+    if len(held) == 1:
+        block, start, count = held[0]
+        return Run(*place, _part(block, start, count), size, block, start)
+    parts = [_part(*each) for each in held]
+    return Run(*place, pa.concat_tables(parts).combine_chunks(), size, None, 0)
+
+
+def _part(block: pa.Table, start: int, count: int) -> pa.Table:
+    return block if count == block.num_rows else block.slice(start, count)
 
 
 def _by_partition(block: pa.Table) -> Iterator[tuple[tuple[str, int], int, int]]:

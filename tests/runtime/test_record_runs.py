@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from service.runtime.record_runs import Run, gathered, runs
+from service.runtime.record_runs import Run, gathered, runs, whole
 
 
 def block(*records: tuple[str, int, int], size: int = 1) -> pa.Table:
@@ -110,3 +110,41 @@ def test_nothing_is_held_of_a_run_while_the_next_block_is_waited_for() -> None:
 def test_small_runs_are_put_together() -> None:
     found = list(runs([block(*a(1, 2), *b(1), *c(1, 2, 3))], rows=9))
     assert [len(group) for group in gathered(found, rows=3)] == [2, 1]
+
+
+GROUPS = [
+    # Runs of two blocks share a group up to so many records.
+    ([a(1), b(1), c(1)], 7, 99, [["t0", "t1", "u1"]]),
+    ([a(1, 2, 3), b(1, 2)], 4, 99, [["t0"], ["t1"]]),
+    # Of a block that has half as many, the next one is not waited for.
+    ([a(1) + b(1), c(1)], 4, 99, [["t0", "t1"], ["u1"]]),
+    ([a(1) + b(1) + c(1), a(2)], 6, 99, [["t0", "t1", "u1"], ["t0"]]),
+    # Nor are there more bytes than in a long run.
+    ([a(1) + b(1) + c(1)], 9, 2, [["t0", "t1"], ["u1"]]),
+]
+
+
+@pytest.mark.parametrize(("blocks", "rows", "largest", "expected"), GROUPS)
+def test_a_group_has_so_many_records_and_bytes_and_ends_with_a_block_that_has_enough(blocks, rows, largest, expected):
+    found = gathered(runs([block(*each) for each in blocks], rows=rows), rows, largest)
+    assert [[f"{run.topic}{run.partition}" for run in group] for group in found] == expected
+
+
+WHOLES = [([a(1, 2, 3) + b(1) + c(1)], 0), ([a(1) + b(1), c(1)], 1), ([a(1), a(2) + b(1)], 1)]
+
+
+@pytest.mark.parametrize(("blocks", "copied"), WHOLES)
+def test_the_records_of_a_group_are_copied_only_if_they_are_of_several_blocks(blocks, copied) -> None:
+    made = [block(*each) for each in blocks]
+    (group,) = gathered(runs(made, rows=9), rows=90)
+    joined = whole(group)
+    assert joined.to_pylist() == pa.concat_tables(made).to_pylist()
+    shared = joined["value"].chunk(0).buffers()[2].address == made[0]["value"].chunk(0).buffers()[2].address
+    assert shared is not bool(copied)
+
+
+def test_the_records_of_a_part_of_a_block_are_not_copied() -> None:
+    made = block(*a(1, 2, 3), *b(1), *c(1))
+    _, *others = runs([made], rows=9)
+    assert whole(others).to_pylist() == made.slice(3).to_pylist()
+    assert whole(others)["value"].chunk(0).buffers()[2].address == made["value"].chunk(0).buffers()[2].address

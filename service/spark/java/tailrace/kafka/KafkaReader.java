@@ -17,8 +17,13 @@ import org.apache.spark.unsafe.types.UTF8String;
  * What goes through Spark is copied some eight times, of which a value is spared all but one.
  */
 class KafkaReader implements PartitionReader {
-    /** Records of a block from which on another partition begins a new one: what is small is handed over together. */
-    private static final int ENOUGH = 1000;
+    /**
+     * Records and bytes of values of a block from which on another partition begins a new one: what is small is handed over
+     * together. As `runtime/record_runs.py` computes runs together: half as many are enough for it.
+     */
+    private static final int ENOUGH = 100000;
+
+    private static final int ENOUGH_BYTES = 8 << 20;
 
     private final KafkaRanges task;
     private final int mostRecords;
@@ -88,6 +93,7 @@ class KafkaReader implements PartitionReader {
      * such a block is taken there as it is.
      */
     private void fill() {
+        long bytes = 0;
         while (number < task.ranges.length) {
             ConsumerRecord record = waiting != null ? waiting : consumer.next(number);
             waiting = null;
@@ -95,7 +101,7 @@ class KafkaReader implements PartitionReader {
                 number++;
                 runRecords = 0;
                 runBytes = 0;
-                if (block.size() >= ENOUGH) {
+                if (block.size() >= Math.min(ENOUGH, mostRecords) || bytes >= ENOUGH_BYTES) {
                     return;
                 }
                 continue;
@@ -107,6 +113,7 @@ class KafkaReader implements PartitionReader {
             block.add(record);
             runRecords++;
             runBytes += Math.max(0, record.serializedValueSize());
+            bytes += Math.max(0, record.serializedValueSize());
             if (runRecords == mostRecords || runBytes >= mostBytes) {
                 runRecords = 0;
                 runBytes = 0;

@@ -66,8 +66,8 @@ def runs(blocks: Iterable[pa.Table], rows: int, largest: int = LARGEST) -> Itera
 
 
 def gathered(found: Iterable[Run], rows: int = TOGETHER, largest: int = LARGEST) -> Iterator[list[Run]]:
-    """Put runs together while they have at most so many records and bytes in all; those of a block by themselves if
-    they have half as many, since `whole` need not copy them."""
+    """Put runs together while they have at most `rows` records and `largest` bytes in all; those of a block by
+    themselves if they have half of `rows`, since `whole` need not copy them."""
     held: list[Run] = []
     count = size = 0
     for run in found:

@@ -7,7 +7,8 @@ from datetime import datetime
 import pytest
 
 from service.plan import types as t
-from service.plan.table import Format
+from service.plan.table import Format, Table
+from service.sql.tables.metadata_columns import METADATA_OF_FORMATS
 from tests.formats.wire import dead, decode, records, rows, shown, table
 
 COLUMNS = {"k": t.INT, "v": t.STRING}
@@ -82,6 +83,84 @@ def test_debezium_metadata():
     beside = ("d", "t", datetime(1970, 1, 1, 0, 0, 1), datetime(1970, 1, 1, 0, 0, 2))
     pairs = [("db", "d"), ("table", "t"), ("ts_ms", "1000")]
     assert rows(source, text) == [(-1, (*beside, pairs, 0, 1)), (*beside, pairs, 0, 2)]
+
+
+DEBEZIUM_METADATA = {
+    "value.schema": None,
+    "value.ingestion-timestamp": datetime(1970, 1, 1, 0, 0, 2),
+    "value.source.timestamp": datetime(1970, 1, 1, 0, 0, 1),
+    "value.source.database": "d",
+    "value.source.schema": "s",
+    "value.source.table": "t",
+    "value.source.properties": [("db", "d"), ("schema", "s"), ("table", "t"), ("ts_ms", "1000")],
+}
+"""What `INSERTED` says of where it comes from, by METADATA key."""
+
+INSERTED = (
+    '{"before":null,"after":{"v":1},"op":"c","ts_ms":2000,"source":{"db":"d","schema":"s","table":"t","ts_ms":1000}}'
+)
+
+
+def of_debezium(key: str, *, wrapped: bool = False) -> Table:
+    """A table with one METADATA column, `m`."""
+    options = {"schema-include": "true"} if wrapped else {}
+    return table({"m": METADATA_OF_FORMATS["debezium-json"][key]}, "debezium-json", options, metadata={"m": key})
+
+
+@pytest.mark.parametrize("key", METADATA_OF_FORMATS["debezium-json"])
+def test_each_metadata_key_of_debezium_is_read(key: str):
+    assert rows(of_debezium(key), INSERTED) == [DEBEZIUM_METADATA[key]]
+
+
+@pytest.mark.parametrize("key", METADATA_OF_FORMATS["debezium-json"])
+def test_each_metadata_key_of_debezium_is_read_from_a_record_wrapped_with_its_schema(key: str):
+    known = {**DEBEZIUM_METADATA, "value.schema": '{"type":"struct","fields":[]}'}
+    text = f'{{"schema":{known["value.schema"]},"payload":{INSERTED}}}'
+    assert rows(of_debezium(key, wrapped=True), text) == [known[key]]
+
+
+def test_all_metadata_of_debezium_stands_beside_a_row_whatever_the_envelope():
+    kinds = METADATA_OF_FORMATS["debezium-json"]
+    columns = {**kinds, "v": t.INT}
+    metadata = {key: key for key in kinds}
+    plain = table(columns, "debezium-json", metadata=metadata)
+    wrapped = table(columns, "debezium-json", {"schema-include": "true"}, metadata=metadata)
+    beside = [DEBEZIUM_METADATA[key] for key in kinds if key != "value.schema"]
+    assert next(iter(kinds)) == "value.schema"
+    assert rows(plain, INSERTED) == [(None, *beside, 1)]
+    assert rows(wrapped, f'{{"payload":{INSERTED},"schema":{{"name":"e"}}}}') == [('{"name":"e"}', *beside, 1)]
+    assert rows(wrapped, f'{{"payload":{INSERTED}}}') == [(None, *beside, 1)]
+
+
+@pytest.mark.parametrize("key", METADATA_OF_FORMATS["debezium-json"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_metadata_that_a_debezium_record_lacks_is_null(key: str, wrapped: bool):
+    text = '{"after":{"v":1},"op":"c"}'
+    assert rows(of_debezium(key, wrapped=wrapped), f'{{"payload":{text}}}' if wrapped else text) == [None]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("1000", datetime(1970, 1, 1, 0, 0, 1)),
+        ("-1", datetime(1969, 12, 31, 23, 59, 59, 999000)),
+        ('"1000"', datetime(1970, 1, 1, 0, 0, 1)),
+        ('"soon"', None),
+        ('"1000 ms"', None),
+        ('""', None),
+        ("1.5", None),
+        ("true", None),
+        ("null", None),
+        (str(2**63 - 1), None),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_time_of_a_debezium_source_is_null_where_it_is_no_whole_number(
+    written: str, read: datetime | None, wrapped: bool
+):
+    text = f'{{"after":{{}},"op":"c","source":{{"ts_ms":{written}}}}}'
+    given = f'{{"payload":{text}}}' if wrapped else text
+    assert rows(of_debezium("value.source.timestamp", wrapped=wrapped), given) == [read]
 
 
 def test_a_debezium_time_is_null_beyond_what_a_timestamp_can_hold_and_a_text_there_is_dead():

@@ -32,7 +32,7 @@ _COLLECTOR = re.compile(r"-XX:\+Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC")
 
 
 def tuned(given: Sequence[str]) -> list[str]:
-    """Return the options with which we tune a JVM beside those that its user has `given`: a JVM that is told of two
+    """Return the options with which we tune a JVM beside those that its user has `given`: a JVM with options for two
     collectors does not start, so ours is left out if they name one."""
     chosen = any(_COLLECTOR.fullmatch(option) for option in given)
     return [option for option in TUNED if not (chosen and _COLLECTOR.fullmatch(option))]

@@ -83,7 +83,7 @@ class JobRunner:
         self._pace = BatchPace(sum(deployment.record_bytes.values()))
         self._sweeper = Sweeper(self._sweep_state, self._note_ends)
         self._ends = SourceEnds(deployment.program, deployment.bounded, {})
-        self._folder = RunFolder(scratch)
+        self._folder = RunFolder(scratch / "none")  # until the first start: a stop removes it
         self._flow: SourceFlow | None = None
         self._batch_end: BatchEnd | None = None
         self._query: RunningQuery | None = None
@@ -110,7 +110,7 @@ class JobRunner:
             self._takeover = Takeover(self._deployment, self._checkpoint, self._files)
 
     def start(self) -> None:
-        """Start the query, or restart it after a failure."""
+        """Start the query, or restart it after a failure. If this raises, `stop` removes what the start has made."""
         self._client = self._checkpoint.client_settings()
         self._reported = False
         once = self._takeover.plan_missing()
@@ -350,11 +350,12 @@ class JobRunner:
         return -1 if self._query is None else self._query.reports.last_batch()
 
     def stop(self) -> None:
-        """Stop the query; an interrupted batch is repeated by the next start."""
+        """Stop the query, or clear up after a start that has failed; an interrupted batch is repeated by the next
+        start."""
         if self._query is not None:
             self._query.query.stop()
             self._query = None
-            self._folder.remove()
+        self._folder.remove()
         self._batch_end = None
 
     def _with_topics(self) -> Deployment:

@@ -29,7 +29,7 @@ class Sql:
 
     Called with a statement and the Arrow tables it names, it returns the answer as an Arrow table. A statement that
     reads one table is prepared once, which saves 1.2 ms of CPU each time. So is one of several tables over few rows;
-    over many it is planned again with their number in view. Text and rows alone decide which, so a replay does the same.
+    over many it is planned again with their number in view. Text and rows alone decide which: so does a replay.
     """
 
     def __init__(self, memory: int | None = None, spill: str = "") -> None:

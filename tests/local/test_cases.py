@@ -57,6 +57,21 @@ def test_a_folder_of_cases_runs_all_of_them(tmp_path: Path, capsys: pytest.Captu
     assert "1 of 2 cases passed" in out
 
 
+def test_a_pipeline_that_is_not_utf_8_leaves_the_other_cases_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    for name in ("bad", "good"):
+        (tmp_path / name).mkdir()
+        case(tmp_path / name)
+    (tmp_path / "bad" / "pipeline.sql").write_bytes(f"-- caf\u00e9\n{PIPELINE}".encode("latin-1"))
+    assert main(["test", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert "pipeline.sql:1:7: the file is not UTF-8" in captured.err
+    assert f"invalid  {tmp_path / 'bad'}" in captured.out
+    assert f"passed  {tmp_path / 'good'}" in captured.out
+    assert "1 of 2 cases passed" in captured.out
+
+
 def test_update_writes_what_came_and_drops_what_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     case(tmp_path, big__changes="", late__changes="old_operator\n| a |\n|---|\n| 1 |\n")
     assert main(["test", "--update", str(tmp_path)]) == 0

@@ -221,6 +221,8 @@ EXPRESSIONS = [
     "SHA2(s, 256)",
     "URL_DECODE(s)",
     "PARSE_URL(s, 'HOST')",
+    "PARSE_URL(s, s)",
+    "PARSE_URL('http://h?' || s, 'QUERY', s)",
     "JSON_VALUE(s, '$.a')",
     "JSON_QUERY(s, '$.a')",
     "CAST(b + b AS STRING)",

@@ -209,6 +209,10 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT c.k, t.h FROM a AS c JOIN b AS d ON c.k = d.k,"
         " LATERAL (SELECT h FROM b WHERE b.w = c.v AND b.k <> d.w) AS t",
     ),
+    "in, tied by an inequality": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE v IN (SELECT w FROM b WHERE b.k > a.k)",
+    ),
     "in, tied": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v IN (SELECT w FROM b WHERE k = a.k)"),
     "exists in an aggregate": (
         "g STRING, n BIGINT",
@@ -295,6 +299,11 @@ QUERIES: dict[str, tuple[str, ...]] = {
     "exists of all rows of each": (
         "g STRING, v BIGINT",
         "SELECT g, v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k HAVING COUNT(*) > 1)",
+    ),
+    "not exists a group in a query inside": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE NOT EXISTS"
+        " (SELECT 1 FROM (SELECT k, SUM(w) AS s FROM b GROUP BY k) AS t WHERE t.k = a.k AND t.s > a.v)",
     ),
     "in a number of each": (
         "v BIGINT",

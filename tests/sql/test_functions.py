@@ -90,6 +90,7 @@ VALUES = [
     ("JSON_OBJECT('row' VALUE r, 'list' VALUE a)", '{"list":[3,null,5],"row":{"in":{"y":"deep"},"x":1}}'),
     ("JSON_VALUE('{\"a\":{}}', 'lax $.a' DEFAULT s ON EMPTY)", "hello"),
     ("x'00ff'", b"\x00\xff"),
+    ("CURRENT_DATABASE()", "default_database"),
     ("d / 3", Decimal("4.1166666666667")),
     ("REGEXP_EXTRACT(s || '1', '([a-z]+)([0-9]{1})', 2)", "1"),
     ("s SIMILAR TO '(h|H)e[l]{2}_'", True),
@@ -114,6 +115,34 @@ VALUES = [
 @pytest.mark.parametrize(("text", "value"), VALUES)
 def test_an_expression_has_a_value(text, value):
     assert evaluated(text, ROW)[0] == value
+
+
+URL = "http://ann:pw@example.com:8080/p/q?x=1&y=2&x=3&é[=ü&a.b=4&e=&m=n=o#ref"
+
+
+@pytest.mark.parametrize("part", ["PROTOCOL", "AUTHORITY", "USERINFO", "HOST", "PATH", "QUERY", "REF"])
+@pytest.mark.parametrize("url", [URL, "file:/p", "http://h?", "no url", ""])
+def test_a_part_of_a_url_that_a_row_names_is_what_a_constant_names(part: str, url: str):
+    row: Columns = {"url": (STRING, f"'{url}'"), "part": (STRING, f"'{part}'")}
+    assert evaluated("PARSE_URL(url, part)", row) == evaluated(f"PARSE_URL(url, '{part}')", row)
+    assert evaluated("PARSE_URL(url, LOWER(part))", row)[0] is None
+
+
+KEYS = [("x", "1"), ("y", "2"), ("é[", "ü"), ("a.b", "4"), ("a_b", None), ("e", ""), ("m", "n=o"), ("", None)]
+
+
+@pytest.mark.parametrize(("key", "value"), KEYS)
+@pytest.mark.parametrize("call", ["PARSE_URL(url, 'QUERY', {})", "PARSE_URL(url, part, {})"])
+def test_a_key_of_a_url_may_come_from_a_row(key: str, value: str | None, call: str):
+    row: Columns = {"url": (STRING, f"'{URL}'"), "part": (STRING, "'QUERY'"), "k": (STRING, f"'{key}'")}
+    assert evaluated(call.format("k"), row)[0] == value
+    assert evaluated(call.format(f"'{key}'"), row)[0] == value
+
+
+def test_a_part_or_a_key_of_a_url_that_is_null_gives_null():
+    row: Columns = {"url": (STRING, f"'{URL}'"), "part": (STRING, "'HOST'"), "none": (STRING, "NULL")}
+    for call in ("(url, none)", "(url, NULL)", "(url, 'QUERY', none)", "(url, part, 'x')", "(none, part)"):
+        assert evaluated(f"PARSE_URL{call}", row)[0] is None, call
 
 
 FAILING = [
@@ -218,6 +247,14 @@ REFUSED = [
         "write TO_TIMESTAMP_LTZ(number, 3) for milliseconds since 1970",
     ),
     ("a['x']", "the position in an ARRAY is a number, not CHAR(1)", "", ""),
+    ("TYPEOF(i, yes)", "the second argument of TYPEOF must be TRUE or FALSE", "", ""),
+    ("PARSE_URL(s, 'HOST', s)", "a key of PARSE_URL needs the part 'QUERY'", "", "leave the key out"),
+    (
+        "PARSE_URL(s, 'PORT')",
+        "the part of PARSE_URL must be one of 'PROTOCOL', 'AUTHORITY', 'USERINFO', 'HOST', 'PATH', 'QUERY', 'REF'",
+        "",
+        "",
+    ),
     ("i REGEXP 'x'", None, None, None),
 ]
 

@@ -105,6 +105,25 @@ LOST = (
         ),
         ("SELECT NVL(a1, 1) FROM a", "the function NVL does not exist\n  hint:   write COALESCE(a, b)"),
         (
+            "SELECT DATE_ADD(ts, 1) FROM pay",
+            "the function DATE_ADD does not exist\n"
+            "  hint:   write time + INTERVAL '1' DAY, or TIMESTAMPADD(DAY, 1, time)",
+        ),
+        (
+            "SELECT TO_CHAR(ts, 'YYYY-MM-DD') FROM pay",
+            "the function TO_CHAR does not exist\n"
+            "  hint:   write DATE_FORMAT(time, 'yyyy-MM-dd'), or CAST(number AS STRING)",
+        ),
+        (
+            "SELECT DATEDIFF(ts, ts) FROM pay",
+            "the function DATEDIFF does not exist\n  hint:   write TIMESTAMPDIFF(DAY, start, end)",
+        ),
+        (
+            "SELECT CURRENT_WATERMARK(ts) FROM pay",
+            "the function CURRENT_WATERMARK is not supported yet\n  detail: a watermark belongs to a batch, not to"
+            " a row; late rows go to TAILRACE_TOPICS__LATE",
+        ),
+        (
             "SELECT SOURCE_WATERMARK() FROM a",
             "the function SOURCE_WATERMARK is not supported yet\n"
             "  detail: the watermark of a table is an expression over its columns",

@@ -53,10 +53,10 @@ def test_a_condition_of_many_terms_runs(term):
     [
         "SELECT a1 FROM " + "(SELECT a1 FROM " * 90 + "a" + ")" * 90,
         " UNION ALL ".join(["SELECT a1 FROM a"] * 1000),
-        "SELECT a.a1 FROM a" + "".join(f" JOIN a AS x{i} ON x{i}.a1 = a.a1" for i in range(60)),
+        "SELECT a.a1 FROM a" + "".join(f" JOIN a AS x{i} ON x{i}.a1 = a.a1" for i in range(150)),
         "WITH v0 AS (SELECT a1 FROM a)"
-        + "".join(f", v{i} AS (SELECT a1 + 1 AS a1 FROM v{i - 1})" for i in range(1, 60))
-        + " SELECT a1 FROM v59",
+        + "".join(f", v{i} AS (SELECT a1 + 1 AS a1 FROM v{i - 1})" for i in range(1, 122))
+        + " SELECT a1 FROM v121",
     ],
     ids=["subqueries", "unions", "joins", "names"],
 )

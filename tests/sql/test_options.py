@@ -115,6 +115,7 @@ def test_the_defaults_are_those_of_flink():
             "key_format",
             Format("avro-confluent", {"subject": "mine"}, {"url": "http://r"}),
         ),
+        ({"sink.partitioner": "fixed"}, "options", {"sink.partitioner": "fixed"}),
         ({"properties.group.id": "g"}, "properties", {"bootstrap.servers": "b:9092", "group.id": "g"}),
     ],
 )
@@ -314,6 +315,27 @@ def test_datagen_keeps_its_own_options():
 )
 def test_a_wrong_option_is_refused(options: dict[str, str], mistake: str):
     assert mistakes({**BASE, **options}) == [mistake]
+
+
+@pytest.mark.parametrize(
+    ("connector", "hint"),
+    [
+        ("filesystem", "move the rows through a topic, with Kafka Connect for example"),
+        ("faker", "write 'connector' = 'datagen'"),
+        *(
+            (
+                f"{database}-cdc",
+                "write the changes to a topic, with Debezium for example, and read it with 'format' = 'debezium-json'",
+            )
+            for database in ("mysql", "postgres", "oracle")
+        ),
+    ],
+)
+def test_a_connector_of_flink_that_is_not_here_is_refused_with_what_to_do(connector: str, hint: str):
+    assert mistakes({**BASE, "connector": connector}) == [
+        f"connector '{connector}' is not supported\n"
+        f"  detail: it is a Flink connector that Tailrace does not have\n  hint:   {hint}"
+    ]
 
 
 @pytest.mark.parametrize("character", ["\\", "\\\\", "^", "\\t", "\\u0001"])

@@ -15,6 +15,9 @@ TABLE = "CREATE TABLE t (a INT) WITH ('connector' = 'datagen');\n"
         ("DROP TABLE IF EXISTS t;", "DROP TABLE IF EXISTS has no effect"),
         ("DROP VIEW IF EXISTS default_catalog.default_database.t;", "DROP VIEW IF EXISTS has no effect"),
         ("DROP TEMPORARY FUNCTION IF EXISTS f;", "DROP FUNCTION IF EXISTS has no effect"),
+        ("DROP MODULE IF EXISTS hive;", "DROP MODULE IF EXISTS has no effect"),
+        ("DROP MATERIALIZED TABLE IF EXISTS t;", "DROP MATERIALIZED TABLE IF EXISTS has no effect"),
+        (f"{TABLE}DROP MATERIALIZED TABLE IF EXISTS t;", "DROP MATERIALIZED TABLE IF EXISTS has no effect"),
         ("USE default_catalog.default_database;", "USE has no effect"),
         ("USE CATALOG default_catalog;", "USE has no effect"),
         ("SHOW CREATE TABLE t;", "SHOW has no effect"),
@@ -36,8 +39,19 @@ TABLE = "CREATE TABLE t (a INT) WITH ('connector' = 'datagen');\n"
             "the setting 'execution.checkpointing.incremental' has",
         ),
         (
-            f"{TABLE}EXPLAIN SELECT /*+ BROADCAST(t) */ t.a FROM t JOIN t AS u ON t.a = u.a;",
-            "the hint BROADCAST has no effect",
+            "SET 'sql-client.display.max-column-width' = '9';",
+            "the setting 'sql-client.display.max-column-width' has no",
+        ),
+        (
+            "SET 'restart-strategy.exponential-delay.initial-backoff' = '9';",
+            "the setting 'restart-strategy.exponential-delay.initial-backoff' has no effect",
+        ),
+        *(
+            (
+                f"{TABLE}EXPLAIN SELECT /*+ {hint}(t) */ t.a FROM t JOIN t AS u ON t.a = u.a;",
+                f"the hint {hint} has no effect",
+            )
+            for hint in ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
         ),
     ],
 )
@@ -52,6 +66,8 @@ def test_what_has_no_effect_passes_with_a_note(text, note):
         ("DROP TABLE t;", 'table "t" does not exist'),
         ("DROP FUNCTION f;", "DROP FUNCTION is not supported"),
         ("DROP MODULE m;", "DROP MODULE is not supported"),
+        ("DROP MATERIALIZED TABLE t;", "DROP MATERIALIZED TABLE is not supported"),
+        ("DROP MATERIALIZED VIEW v;", "DROP MATERIALIZED VIEW is not supported"),
         ("USE other;", 'there is no catalog or database "other"'),
         ("CREATE CATALOG hive WITH ('type' = 'hive');", 'there is no catalog or database "hive"'),
         ("SET 'table.exec.nosuch' = '1';", "the setting 'table.exec.nosuch' is not known"),

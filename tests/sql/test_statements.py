@@ -82,6 +82,20 @@ def test_every_statement_that_cannot_be_read_is_a_mistake_of_its_own():
     ]
 
 
+def test_a_statement_that_is_not_known_is_told_what_there_is():
+    assert mistakes_in("ALTER TABLE t") == [
+        'p.sql:1:1: a statement cannot start with "ALTER"\n'
+        "  detail: a pipeline holds CREATE TABLE, CREATE VIEW, INSERT INTO, EXECUTE STATEMENT SET, SET, RESET, EXPLAIN,"
+        " DROP, USE and SHOW"
+    ]
+
+
+@pytest.mark.parametrize(("statement", "why"), [("ADD JAR '/x.jar'", "jars"), ("LOAD MODULE core", "modules")])
+def test_a_statement_about_a_session_says_why_there_is_none(statement: str, why: str):
+    (mistake,) = mistakes_in(statement)
+    assert why in mistake.splitlines()[1]
+
+
 @pytest.mark.parametrize(
     ("text", "mistake"),
     [
@@ -90,6 +104,10 @@ def test_every_statement_that_cannot_be_read_is_a_mistake_of_its_own():
         ("CREATE TABLE t (a INT) PARTITIONED BY (a)", "p.sql:1:24: PARTITIONED BY has no meaning for a topic"),
         ("CREATE TABLE t (a)", 'p.sql:1:18: ")" is not expected here'),
         ("CREATE FUNCTION f AS 'x'", "p.sql:1:1: CREATE FUNCTION is not supported"),
+        ("ADD JAR '/x.jar'", "p.sql:1:1: ADD JAR is not supported"),
+        ("REMOVE JAR '/x.jar'", "p.sql:1:1: REMOVE JAR is not supported"),
+        ("LOAD MODULE hive WITH ('hive-version' = '3.1.3')", "p.sql:1:1: LOAD MODULE is not supported"),
+        ("UNLOAD MODULE core", "p.sql:1:1: UNLOAD MODULE is not supported"),
         ("EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1;", "p.sql:1:1: the statement set has no END"),
         (
             "EXECUTE STATEMENT SET BEGIN SET 'a' = 'b'; END",

@@ -293,6 +293,13 @@ def test_order_and_limit(query: str, expected: str):
         ),
         ("SELECT id FROM pay ORDER BY 2 LIMIT 3", "ORDER BY 2 names no column: the query has 1"),
         ("SELECT id FROM pay OFFSET 3", "OFFSET needs LIMIT\n  detail: a stream has no end\n  hint:   add LIMIT"),
+        *(
+            (
+                f"SELECT id FROM pay WHERE EXISTS (SELECT 1 FROM a {tied}OFFSET 5)",
+                "OFFSET needs LIMIT\n  detail: a stream has no end\n  hint:   add LIMIT",
+            )
+            for tied in ("", "WHERE a1 = id ")
+        ),
         ("SELECT id FROM pay LIMIT 'x'", "LIMIT takes a whole number up to 2147483647"),
         ("SELECT id FROM pay LIMIT 9999999999", "LIMIT takes a whole number up to 2147483647"),
         (

@@ -16,6 +16,7 @@ from service.sql.functions.signature import Form, Overload, Special, Table
 from service.sql.functions.strings import STRING_FORMS, STRINGS
 from service.sql.functions.time_units import TIME_FORMS
 from service.sql.functions.times import TIMES
+from service.sql.functions.type_names import TYPE_NAMES
 
 FUNCTIONS: Table = {
     **OPERATORS,
@@ -28,6 +29,7 @@ FUNCTIONS: Table = {
     **JSON,
     **JSON_WRITING,
     **COLLECTIONS,
+    **TYPE_NAMES,
 }
 """Functions whose arguments are all expressions; operators stand here under their sign."""
 
@@ -35,7 +37,7 @@ FORMS: Mapping[str, Special] = {**STRING_FORMS, **TIME_FORMS, **JSON_FORMS, **JS
 """Functions with words of their own among the arguments."""
 
 PLANNED: Mapping[str, str] = {
-    "CURRENT_WATERMARK": "a watermark belongs to a batch, not to a row",
+    "CURRENT_WATERMARK": "a watermark belongs to a batch, not to a row; late rows go to TAILRACE_TOPICS__LATE",
     "SOURCE_WATERMARK": "the watermark of a table is an expression over its columns",
     "HASH_CODE": "MD5 and SHA256 are there",
     **dict.fromkeys(("SHA224", "SHA384", "SHA512"), "DuckDB, which computes here, has SHA256 alone"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from service.plan.expressions import Call, Expression
-from service.plan.types import BOOLEAN, INT, NULL, STRING, Array, DataType, Map, Multiset, Row, flink
+from service.plan.types import BOOLEAN, INT, STRING, Array, DataType, Map, Multiset, Row, flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, identifier
 from service.sql.expressions.context import Context
@@ -20,7 +20,6 @@ from service.sql.functions.signature import (
     built,
     constant_integer,
     constant_text,
-    is_constant,
     plain,
     same,
     template_text,
@@ -213,14 +212,6 @@ def _from_text(name: str, arguments: Arguments, context: Context) -> Expression:
 _STR_TO_MAP_DEFAULTS = (string(","), string("="))
 
 
-def _typeof(name: str, arguments: Arguments, context: Context) -> Expression:
-    """The type of an expression, as text."""
-    type_ = arguments[0].type
-    nullability = " NOT NULL" if is_constant(arguments[0]) and type_ != NULL else ""
-    type_text = flink(type_) + nullability
-    return Call(name, (), STRING, template_text(type_text), constants=(type_text,))
-
-
 COLLECTIONS: Table = {
     "ARRAY[]": (built("ANY, ANY*", _array),),
     "MAP[]": (built("ANY, ANY, ANY*", _map),),
@@ -260,5 +251,4 @@ COLLECTIONS: Table = {
     "MAP_FROM_ARRAYS": (built("ARRAY, ARRAY", _from_arrays),),
     "MAP_UNION": (built("MAP, MAP*", _united),),
     "STR_TO_MAP": tuple(built(given, _from_text) for given in ("STRING", "STRING, STRING", "STRING, STRING, STRING")),
-    "TYPEOF": (built("ANY", _typeof),),
 }

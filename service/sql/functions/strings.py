@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from service.plan import types
 from service.plan.expressions import Call, Column, Expression
 from service.plan.types import BOOLEAN, BYTES, INT, STRING, Array, DataType, Text
@@ -20,8 +18,8 @@ from service.sql.functions.signature import (
     constant_integer,
     constant_text,
     plain,
-    template_text,
 )
+from service.sql.functions.urls import url_part
 
 
 def _joined(name: str, arguments: Arguments, context: Context) -> Expression:
@@ -162,29 +160,6 @@ def _element(name: str, arguments: Arguments, context: Context) -> Expression:
     return Call(name, arguments, STRING, f"CASE {{0}} {whens} END")
 
 
-_URL = r"^([A-Za-z][A-Za-z0-9+.-]*):(?://((?:([^@/?#]*)@)?([^:/?#]*)(?::[0-9]+)?))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$"
-_URL_PARTS = {"PROTOCOL": 1, "AUTHORITY": 2, "USERINFO": 3, "HOST": 4, "PATH": 5, "QUERY": 6, "REF": 7}
-
-
-def _url_part(name: str, arguments: Arguments, context: Context) -> Expression:
-    """PARSE_URL(url, part[, key]): NULL where there is no such part, or no URL."""
-    part = constant_text(arguments[1])
-    if part not in _URL_PARTS:
-        raise SqlError(f"the part of {name} must be one of {', '.join(map(repr, _URL_PARTS))}")
-    found = f"regexp_extract({{0}}, {template_text(_URL)}, {_URL_PARTS[part]})"
-    if part in ("QUERY", "REF", "USERINFO", "AUTHORITY"):
-        found = f"nullif({found}, '')"
-    if len(arguments) == 2:
-        template = f"CASE WHEN regexp_matches({{0}}, {template_text(_URL)}) THEN {found} END"
-        return Call(name, arguments[:1], STRING, template)
-    key = constant_text(arguments[2])
-    if part != "QUERY" or key is None:
-        raise SqlError(f"the key of {name} must be a constant, and the part 'QUERY'")
-    pair = template_text(f"(?:&|^){re.escape(key)}=([^&]*)")
-    template = f"CASE WHEN regexp_matches({found}, {pair}) THEN regexp_extract({found}, {pair}, 1) END"
-    return Call(name, arguments[:1], STRING, template)
-
-
 _LETTERS = r"coalesce(regexp_full_match({0}, '\p{{L}}+'), false)"
 _DIGITS = r"coalesce(regexp_full_match({0}, '\p{{Nd}}+'), false)"
 _NUMBER = r"coalesce(regexp_full_match({0}, '[+-]?[0-9]+(\.[0-9]+)?'), false)"
@@ -249,7 +224,7 @@ STRINGS: Table = {
     "BIN": (plain("BIGINT", STRING, "bin({0})"),),
     "ENCODE": (built("STRING, STRING", _encoded),),
     "DECODE": (built("BYTES, STRING", _encoded),),
-    "PARSE_URL": (built("STRING, STRING", _url_part), built("STRING, STRING, STRING", _url_part)),
+    "PARSE_URL": (built("STRING, STRING", url_part), built("STRING, STRING, STRING", url_part)),
     "PRINTF": (built("STRING, ANY*", printf),),
     "UUID": (plain("", Text(36, fixed=True), "CAST(uuid() AS VARCHAR)", deterministic=False),),
 }

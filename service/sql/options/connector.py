@@ -42,13 +42,13 @@ def read_connector(options: Iterable[Option], mistakes: Mistakes, at: int, idle_
         )
         return None
     if kind.value not in CONNECTORS:
-        known_elsewhere = (
-            "it is a Flink connector that Tailrace does not have" if kind.value in FLINK_CONNECTORS else ""
-        )
+        of_flink = kind.value in FLINK_CONNECTORS
         mistakes.add(
             f"connector '{kind.value}' is not supported",
-            detail=known_elsewhere or f"the connectors are {', '.join(CONNECTORS)}",
-            hint=did_you_mean(kind.value, CONNECTORS),
+            detail="it is a Flink connector that Tailrace does not have"
+            if of_flink
+            else f"the connectors are {', '.join(CONNECTORS)}",
+            hint=FLINK_CONNECTORS[kind.value] if of_flink else did_you_mean(kind.value, CONNECTORS),
             at=kind.value_at,
         )
         return None

@@ -198,20 +198,20 @@ CONNECTORS: Mapping[str, Mapping[str, OptionSpec]] = {
     "blackhole": {},
 }
 
-FLINK_CONNECTORS = frozenset(
-    {
-        *(
-            "filesystem",
-            "elasticsearch-6",
-            "elasticsearch-7",
-            "opensearch",
-            "hbase-1.4",
-            "hbase-2.2",
-            "mongodb",
+_THROUGH_KAFKA = "move the rows through a topic, with Kafka Connect for example"
+
+FLINK_CONNECTORS: Mapping[str, str] = {
+    **dict.fromkeys(("filesystem", "hive", "hbase-1.4", "hbase-2.2", "mongodb", "dynamodb", "socket"), _THROUGH_KAFKA),
+    **dict.fromkeys(("elasticsearch-6", "elasticsearch-7", "opensearch"), _THROUGH_KAFKA),
+    **dict.fromkeys(("kinesis", "firehose", "pulsar", "upsert-jdbc"), _THROUGH_KAFKA),
+    "dynamic-kafka": "name the topics of one cluster, with 'connector' = 'kafka'",
+    "faker": "write 'connector' = 'datagen'",
+    **dict.fromkeys(
+        (
+            *("mysql-cdc", "postgres-cdc", "oracle-cdc", "sqlserver-cdc", "mongodb-cdc", "tidb-cdc", "db2-cdc"),
+            *("oceanbase-cdc", "vitess-cdc"),
         ),
-        *("dynamic-kafka", "kinesis", "firehose", "pulsar", "dynamodb", "upsert-jdbc", "hive", "faker", "socket"),
-        *("mysql-cdc", "postgres-cdc", "oracle-cdc", "sqlserver-cdc", "mongodb-cdc", "tidb-cdc", "db2-cdc"),
-        *("oceanbase-cdc", "vitess-cdc"),
-    }
-)
-"""Flink connectors that are not supported here, so that the error can say so."""
+        "write the changes to a topic, with Debezium for example, and read it with 'format' = 'debezium-json'",
+    ),
+}
+"""Flink connectors that are not supported here, and what to do instead."""

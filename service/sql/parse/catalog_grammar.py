@@ -1,10 +1,13 @@
-"""Statements about catalogs, which a file has no use for: DROP, USE, SHOW, CREATE CATALOG and CREATE DATABASE.
+"""Statements about catalogs and sessions, which a file has no use for: DROP, USE, SHOW, CREATE CATALOG and CREATE
+DATABASE, and those about modules and jars.
 
 A file declares all that it needs, in the one catalog and database that there are. What scripts for a shared catalog
 begin with is taken where it has no effect, and refused where it would have one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from sqlglot.parser import Parser
 
@@ -14,14 +17,31 @@ from service.sql.parse.table_grammar import table_name, with_clause
 
 CATALOG, DATABASE = "default_catalog", "default_database"
 _ONE = f"there is one catalog, {CATALOG}, with one database, {DATABASE}"
+_MODULES = "functions do not come in modules"
+
+_NOT_THERE: Mapping[str, str] = {
+    "FUNCTION": "there are no user-defined functions",
+    "CATALOG": _ONE,
+    "DATABASE": _ONE,
+    "MODULE": _MODULES,
+    "MATERIALIZED TABLE": "there are no materialized tables: CREATE TABLE ... AS is kept up to date",
+}
+"""What a file cannot drop, and why."""
+
+_OF_SESSIONS: Mapping[tuple[str, str], str] = {
+    **dict.fromkeys((("LOAD", "MODULE"), ("UNLOAD", "MODULE")), f"{_MODULES}: docs/functions.md lists all"),
+    **dict.fromkeys((("ADD", "JAR"), ("REMOVE", "JAR")), "there are no jars: connectors and formats are built in"),
+}
+"""Statements that change a session of Flink, and why there are none here."""
 
 
 def drop(parser: Parser, at: int) -> Drop | Passed:
     """Return what follows DROP. Raises SqlError for what cannot be dropped."""
     parser._match_text_seq("TEMPORARY")
     parser._match_text_seq("SYSTEM")
-    kind = parser._curr.text.upper() if parser._curr else ""
-    if kind not in ("TABLE", "VIEW", "FUNCTION", "CATALOG", "DATABASE"):
+    materialized = "MATERIALIZED " if parser._match_text_seq("MATERIALIZED") else ""
+    kind = materialized + (parser._curr.text.upper() if parser._curr else "")
+    if kind not in ("TABLE", "VIEW", *_NOT_THERE):
         raise SqlError(f"DROP {kind} is not supported", hint="write DROP TABLE or DROP VIEW", at=at)
     parser._advance()
     if_exists = parser._match_text_seq("IF", "EXISTS")
@@ -30,7 +50,7 @@ def drop(parser: Parser, at: int) -> Drop | Passed:
     if kind in ("TABLE", "VIEW"):
         return Drop(kind, name, if_exists, at)
     if not if_exists:
-        raise SqlError(f"DROP {kind} is not supported", detail=_ONE, at=at)
+        raise SqlError(f"DROP {kind} is not supported", detail=_NOT_THERE[kind], hint="leave the statement out", at=at)
     return Passed(f"DROP {kind} IF EXISTS", "there is none to drop", at)
 
 
@@ -64,6 +84,12 @@ def create_catalog(parser: Parser, at: int) -> Passed:
         parser._advance()
     with_clause(parser)
     return Passed(f"CREATE {kind}", _ONE, at)
+
+
+def check_session(words: tuple[str, str], at: int) -> None:
+    """Raise SqlError if a statement that begins with `words` would change a session of Flink."""
+    if why := _OF_SESSIONS.get(words):
+        raise SqlError(f"{' '.join(words)} is not supported", detail=why, hint="leave the statement out", at=at)
 
 
 def _check_default(name: str, at: int) -> None:

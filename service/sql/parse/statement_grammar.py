@@ -9,7 +9,7 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from service.sql.errors import Mistakes, SqlError, did_you_mean
-from service.sql.parse.catalog_grammar import create_catalog, drop, show, use
+from service.sql.parse.catalog_grammar import check_session, create_catalog, drop, show, use
 from service.sql.parse.dialect import parse_tokens, tokenize
 from service.sql.parse.nesting import check_nesting
 from service.sql.parse.statements import (
@@ -33,7 +33,7 @@ _BRACKETS = {
 }
 """Words around a statement set, where they stand alone."""
 
-_KNOWN = ("CREATE", "INSERT", "EXECUTE", "BEGIN", "SET", "RESET", "EXPLAIN", "SELECT", "END")
+_KNOWN = ("CREATE", "INSERT", "EXECUTE", "BEGIN", "SET", "RESET", "EXPLAIN", "SELECT", "END", "DROP", "USE", "SHOW")
 _EXPLAIN_DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
 
@@ -169,9 +169,11 @@ def _any_statement(parser: Parser) -> Statement:
             hint="write INSERT INTO <table> SELECT ..., or EXPLAIN SELECT ...",
             at=start.start,
         )
+    check_session((word, parser._next.text.upper() if parser._next else ""), start.start)
     raise SqlError(
         f'a statement cannot start with "{start.text}"',
-        detail="a pipeline holds CREATE TABLE, CREATE VIEW, INSERT INTO, EXECUTE STATEMENT SET, SET, RESET and EXPLAIN",
+        detail="a pipeline holds CREATE TABLE, CREATE VIEW, INSERT INTO, EXECUTE STATEMENT SET, SET, RESET, EXPLAIN,"
+        " DROP, USE and SHOW",
         hint=_BRACKETS.get(word) or did_you_mean(word, _KNOWN),
         at=start.start,
     )

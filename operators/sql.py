@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime
-from functools import lru_cache
 from typing import NamedTuple
 
 import duckdb
@@ -27,9 +25,9 @@ _KEPT = 500
 class Sql:
     """One DuckDB connection with one thread, so that the order of rows and of additions is the same on a replay.
 
-    Called with a statement and the Arrow tables it names, it returns the answer as an Arrow table. A statement that
-    reads one table is prepared once, which saves 1.2 ms of CPU each time. So is one of several tables over few rows;
-    over many it is planned again with their number in view. Text and rows alone decide which: so does a replay.
+    Called with a statement and the Arrow tables it names, it returns the answer as an Arrow table. Over few rows the
+    statement is prepared once and kept, over many it is planned again with their number in view: which of the two is
+    decided by rows and caller alone, so a replay does the same.
     """
 
     def __init__(self, memory: int | None = None, spill: str = "") -> None:
@@ -60,11 +58,21 @@ class Sql:
         )
 
     def __call__(
-        self, statement: str, tables: Mapping[str, pa.Table], parameters: Mapping[str, object] | None = None
+        self,
+        statement: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Mapping[str, object] | None = None,
+        *,
+        by_row: bool = False,
     ) -> pa.Table:
-        """Run `statement` with each table visible under its name; errors are DuckDB's own."""
+        """Run `statement` with each table visible under its name; errors are DuckDB's own.
+
+        `by_row` says that it computes each row of one table by itself. Its plan is the same for any number of rows, and
+        holds none afterwards, so it is prepared for many rows as well, which saves 1.2 ms of CPU each time. One that
+        aggregates would hold what it has aggregated until it runs again.
+        """
         try:
-            return self._run(statement, tables, parameters or {})
+            return self._run(statement, tables, parameters or {}, by_row)
         except UnicodeDecodeError as error:
             # DuckDB cuts the value that it quotes in a message, at times in the middle of a character.
             raise duckdb.ConversionException(error.object.decode(errors="replace")) from error
@@ -74,8 +82,10 @@ class Sql:
             self._connection = self._connect()
             raise
 
-    def _run(self, statement: str, tables: Mapping[str, pa.Table], given: Mapping[str, object]) -> pa.Table:
-        prepared = sum(table.num_rows for table in tables.values()) <= SMALL or _reads_once(statement, *tables)
+    def _run(
+        self, statement: str, tables: Mapping[str, pa.Table], given: Mapping[str, object], by_row: bool
+    ) -> pa.Table:
+        prepared = by_row or sum(table.num_rows for table in tables.values()) <= SMALL
         if prepared and all(isinstance(value, datetime) for value in given.values()):
             return self._run_prepared(statement, tables, given)
         connection = self._connection
@@ -106,13 +116,6 @@ class Sql:
         finally:
             for name in tables:
                 prepared.sources[name].release()
-
-
-@lru_cache(maxsize=_KEPT)
-def _reads_once(statement: str, *tables: str) -> bool:
-    """Whether a statement reads one table in one place: then it joins nothing, and its plan is the same for any number
-    of rows."""
-    return len(tables) == 1 and len(re.findall(rf"\b{re.escape(tables[0])}\b", statement)) == 1
 
 
 class _Source:

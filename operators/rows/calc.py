@@ -118,7 +118,7 @@ class Calc(KernelDefaults):
         return pa.array(reasons, pa.string())
 
     def _run(self, sql: Sql, statement: str, rows: pa.Table, clock: Clock) -> pa.Table:
-        return sql(statement, {"changes": rows}, time_parameter(statement, clock.now))
+        return sql(statement, {"changes": rows}, time_parameter(statement, clock.now), by_row=True)
 
 
 def _fails(expressions: Sequence[str]) -> str:

@@ -148,8 +148,9 @@ class Ingest:
     def run(self, blocks: Iterable[pa.Table], now: int) -> Iterator[Envelope]:
         """Yield the envelopes of one task.
 
-        `blocks` are records (contract.RECORD) of one partition after another, each in offset order. The envelopes of a
-        partition do not depend on which other partitions the task reads.
+        `blocks` are records (contract.RECORD) of one partition after another, each in offset order. The rows that a
+        partition sends do not depend on which other partitions the task reads; the order of those of different keys
+        may, where rows are added up before they are sent.
         """
         metrics = TaskMetrics()
         channel: _Channel | None = None

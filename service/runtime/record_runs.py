@@ -78,7 +78,7 @@ def gathered(found: Iterable[Run], rows: int = TOGETHER, largest: int = LARGEST)
         held.append(run)
         count, size = count + run.records.num_rows, size + run.size
         del run
-        if count >= rows:  # at once: otherwise this run would be held while waiting for the next one
+        if count >= rows or size >= largest:  # at once: otherwise this run would be held while waiting for the next one
             yield held
             held, count, size = [], 0, 0
     if held:

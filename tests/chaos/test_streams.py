@@ -1,4 +1,5 @@
-"""kill -9 in streams that are hard to do again: chance, large records, a hot key, a source that Kafka compacts.
+"""kill -9 in streams that are hard to do again: chance, large records, a hot key, a source that Kafka compacts, a clock
+that jumps.
 
 TAILRACE_TEST_KILLS sets the number of kills, a tenth of it here (2; `make chaos` does 20), TAILRACE_TEST_SEED the
 moments.
@@ -8,6 +9,9 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -20,7 +24,9 @@ from confluent_kafka import Producer
 from service.kafka.admin import Cluster, TopicSpec
 from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.chaos.test_kills import KILLS, ROWS_PER_KILL, SEED, Chaos
-from tests.spark.service_process import ServiceProcess
+from tests.spark.clocks import YEAR, Clock
+from tests.spark.orders import expected, orders
+from tests.spark.service_process import ServiceProcess, signal_to
 from tests.spark.topics import read, upserted
 
 PIPELINE = """
@@ -51,6 +57,30 @@ NAMES = """
       WITH ('connector' = 'upsert-kafka', 'topic' = 'known', 'key.format' = 'json', 'value.format' = 'json');
     INSERT INTO known SELECT name, COUNT(*) FROM names GROUP BY name;
 """
+TIMELESS = """
+    SET 'pipeline.name' = 'timeless';
+    SET 'table.exec.state.ttl' = '800 d';
+    CREATE TABLE orders (id BIGINT, `user` STRING, amount BIGINT, ts BIGINT, et AS TO_TIMESTAMP_LTZ(ts, 3),
+      WATERMARK FOR et AS et - INTERVAL '1' SECOND) WITH ('connector' = 'kafka', 'topic' = 'orders',
+      'format' = 'json', 'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'specific-offsets',
+      'scan.bounded.specific-offsets' = 'partition:0,offset:{half};partition:1,offset:{half}');
+    CREATE TABLE windows (w TIMESTAMP(3), `user` STRING, n BIGINT, total BIGINT)
+      WITH ('connector' = 'kafka', 'topic' = 'windows', 'format' = 'json');
+    CREATE TABLE followed (`user` STRING, n BIGINT, total BIGINT, PRIMARY KEY (`user`) NOT ENFORCED)
+      WITH ('connector' = 'upsert-kafka', 'topic' = 'followed', 'key.format' = 'json', 'value.format' = 'json');
+    CREATE VIEW firsts AS SELECT id, `user`, amount
+      FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY et) AS place FROM orders) WHERE place = 1;
+    EXECUTE STATEMENT SET BEGIN
+      INSERT INTO windows SELECT window_start, `user`, COUNT(*), SUM(amount)
+        FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(et), INTERVAL '10' SECOND))
+        GROUP BY window_start, window_end, `user`;
+      INSERT INTO followed SELECT a.`user`, COUNT(*), SUM(b.amount)
+        FROM firsts a JOIN firsts b ON b.id = a.id + 1 GROUP BY a.`user`;
+    END;
+"""
+"""Windows by event time, and a join of deduplicated orders. Its state lives for longer than the clock ever goes ahead,
+so no answer depends on the clock."""
+
 HUNDRED_KB, MEGABYTE = 60, 400
 """One row in this many is of that size."""
 
@@ -143,3 +173,110 @@ def test_no_kill_loses_or_doubles_a_row_of_a_source_that_is_compacted(
     now = {key: name for _, (key, name) in renamed(count)}
     known = Counter(name for name in now.values() if name is not None)
     assert {r["name"]: r["keys"] for r in upserted(read(broker.bootstrap, "known")).values()} == dict(known)
+
+
+NOTICED = 0.75
+"""How many of the jumps last until the service says that its clock is ahead, in a running query or at a start."""
+
+NOTICED_WITHIN = 60.0
+"""Seconds after which the clock goes back, noticed or not: a jump in the middle of a start may never be seen."""
+
+LASTS = 15.0
+"""Seconds that a jump lasts at most after that: a service that was started begins its first batch meanwhile."""
+
+
+class JumpingChaos(Chaos):
+    """Has the service's clock go ahead by a year around each kill, before or after it, and back a while later."""
+
+    def __init__(
+        self,
+        service: ServiceProcess,
+        broker: EmbeddedKafka,
+        rows: Iterator[Any],
+        moments: random.Random,
+        clock: Clock,
+    ) -> None:
+        super().__init__(service, broker, rows, moments)
+        self._clock = clock
+        service.within = clock.within
+
+    def kill(self, target: str) -> None:
+        """Let the service work on new rows; the clock jumps and a process is killed meanwhile, in either order."""
+        self._feed(ROWS_PER_KILL // 2)
+        self._await_a_batch()
+        self._feed(ROWS_PER_KILL // 2)
+        said = self._said()
+        steps = [lambda: self._clock.set(YEAR), lambda: self._end(target)]
+        self._moments.shuffle(steps)
+        for step in steps:
+            self._pass(self._moments.uniform(0.0, 1.5))
+            step()
+        until = time.monotonic() + (NOTICED_WITHIN if self._moments.random() < NOTICED else 0.0)
+        while self._said() == said and time.monotonic() < until:
+            self._pass(0.1)
+        self._pass(self._moments.uniform(0.0, LASTS))
+        self._clock.set(0)
+        noticed = "noticed" if self._said() > said else "unnoticed"
+        print(f"killed {target} around a jump after batch {self._batches}, {noticed}", flush=True)
+        self._batches = self._done()  # the next kill waits for a batch of this year
+
+    def _end(self, target: str) -> None:
+        """Kill a process of a kind, the driver where there is none: a query that waits for its clock has no workers."""
+        found = [] if target == "driver" else self._service.processes()[target]
+        if found:
+            signal_to(self._moments.choice(found), signal.SIGKILL)
+            return
+        self._service.kill()
+        self._start_again()
+
+    def _said(self) -> int:
+        """How often the service has said that its clock is ahead."""
+        return sum(self._service.log.count(words) for words in ("went ahead by", "days ahead of everything"))
+
+    def _pass(self, seconds: float) -> None:
+        """Let time pass; a service whose JVM was killed is started again, whatever its clock says."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            assert self._ended_with() != 0, "the service ended before the last rows were written"
+            time.sleep(0.05)
+
+
+def paired(count: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Orders by partition; two share an id, one in each partition, and either may be the first by event time."""
+    for partition, order in orders(count):
+        yield partition, {**order, "id": order["id"] // 2}
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the clock is made by a C compiler")
+@pytest.mark.timeout(60 * KILLS + 300)
+def test_no_kill_while_the_clock_jumps_a_year_ahead_and_back_loses_or_doubles_a_row(
+    own_kafka: Callable[..., EmbeddedKafka], tmp_path: Path
+) -> None:
+    """By design a query that sees such a jump makes no batch until a minute later, and the broker refuses the records
+    of a service that is started in the wrong year, which therefore fails until its clock is right: it may do so often.
+    """
+    broker, kills = own_kafka(), max(2, KILLS // 10)
+    count = (kills + 1) * ROWS_PER_KILL
+    topics = [TopicSpec(name=n, partitions=2, replication=1) for n in ("orders", "windows", "followed")]
+    Cluster({"bootstrap.servers": broker.bootstrap}).create(topics)
+    text = TIMELESS.format(half=count // 2)
+    service = ServiceProcess(
+        text, tmp_path, broker.bootstrap, BATCH__ROWS="60", SPARK__CONF="{}", RETRY__ATTEMPTS="1000"
+    )
+    chaos = JumpingChaos(service, broker, paired(count), random.Random(SEED), Clock(tmp_path))
+    service.start()
+    for number in range(kills):
+        chaos.kill(("driver", "jvm", "worker", "writer")[number % 4])
+    chaos.end()
+    firsts: dict[int, dict[str, Any]] = {}
+    for row in sorted((row for _, row in paired(count)), key=lambda row: row["ts"]):
+        firsts.setdefault(row["id"], row)
+    amounts: dict[str, list[int]] = {}
+    for number, first in firsts.items():
+        if number + 1 in firsts:
+            amounts.setdefault(first["user"], []).append(firsts[number + 1]["amount"])
+    followed = upserted(read(broker.bootstrap, "followed")).values()
+    assert {r["user"]: (r["n"], r["total"]) for r in followed} == {u: (len(a), sum(a)) for u, a in amounts.items()}
+    windows = [json.loads(value) for _, value in read(broker.bootstrap, "windows") if value is not None]
+    found = sorted((r["w"].removesuffix(".000"), r["user"], r["n"], r["total"]) for r in windows)
+    assert found == expected(count)["windows"]

@@ -69,9 +69,14 @@ class CountingSql(Sql):
         self.statements = self.rows = 0
 
     def __call__(
-        self, statement: str, tables: Mapping[str, pa.Table], parameters: Mapping[str, object] | None = None
+        self,
+        statement: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Mapping[str, object] | None = None,
+        *,
+        by_row: bool = False,
     ) -> pa.Table:
-        answer = super().__call__(statement, tables, parameters)
+        answer = super().__call__(statement, tables, parameters, by_row=by_row)
         self.statements += 1
         self.rows += answer.num_rows + sum(table.num_rows for table in tables.values())
         return answer

@@ -52,22 +52,23 @@ def test_what_is_larger_than_the_memory_goes_to_the_folder_that_is_given(tmp_pat
     assert (tmp_path / "spill").is_dir()
 
 
-PLANNED = [
-    ("SELECT n + 1 AS n FROM a WHERE n % 3 = 0", ("a",), False),
-    ("SELECT n % 7 AS k, SUM(n) AS s FROM a GROUP BY k ORDER BY k", ("a",), False),
-    ("SELECT x.n FROM a x JOIN a y ON x.n = y.n + 1 ORDER BY x.n", ("a",), True),
-    ("SELECT n FROM a WHERE n IN (SELECT MAX(n) FROM a)", ("a",), True),
-    ("SELECT a.n FROM a JOIN b ON a.n = b.n ORDER BY a.n", ("a", "b"), True),
-]
-
-
-@pytest.mark.parametrize(("statement", "names", "again"), PLANNED)
-def test_only_a_statement_that_joins_is_planned_again_for_many_rows(
-    statement: str, names: tuple[str, ...], again: bool, monkeypatch: pytest.MonkeyPatch
-):
-    tables = {name: pa.table({"n": pa.array(np.arange(SMALL + 1))}) for name in names}
-    sql = Sql()
-    answers = [sql(statement, tables) for _ in range(2)]
-    assert len(sql._prepared) == (0 if again else 1)
-    monkeypatch.setattr("operators.sql._reads_once", lambda *_: False)
+@pytest.mark.parametrize("by_row", [False, True])
+def test_a_statement_over_many_rows_is_kept_only_if_it_computes_each_by_itself(by_row: bool):
+    tables = {"a": pa.table({"n": pa.array(np.arange(SMALL + 1))})}
+    sql, statement = Sql(), "SELECT n + 1 AS n FROM a WHERE n % 3 = 0"
+    answers = [sql(statement, tables, by_row=by_row) for _ in range(2)]
+    assert len(sql._prepared) == by_row
     assert answers == [Sql()(statement, tables)] * 2
+
+
+AGGREGATES = ["SELECT k, max(k) AS m FROM a GROUP BY k", "SELECT string_agg(k, ',') AS m FROM a"]
+
+
+@pytest.mark.parametrize("statement", [*AGGREGATES, "SELECT upper(k) AS m FROM a"])
+def test_no_statement_holds_memory_of_duckdb_once_it_has_run_over_many_rows(statement: str):
+    texts = pa.table({"k": [f"{i:070}" for i in range(100_000)]})
+    sql = Sql()
+    for number in range(3):
+        sql(statement.replace("m FROM", f"m{number} FROM"), {"a": texts}, by_row=statement not in AGGREGATES)
+    (held,) = sql("SELECT sum(memory_usage_bytes)::BIGINT AS held FROM duckdb_memory()", {})["held"].to_pylist()
+    assert held < 2_000_000

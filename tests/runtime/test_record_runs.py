@@ -81,7 +81,7 @@ def test_a_run_that_is_full_is_given_before_the_next_block_is_asked_for(rows: in
             asked.append(offsets)
             yield block(*a(*offsets))
 
-    found = gathered(runs(blocks(), rows=rows, largest=largest), rows=3)
+    found = gathered(runs(blocks(), rows=rows, largest=largest), rows=rows, largest=largest)
     assert outline(next(found)) == [("t", 0, [1, 2, 3])]
     assert asked == [(1, 2, 3)]
 

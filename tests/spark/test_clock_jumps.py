@@ -4,8 +4,6 @@ One that is ahead when the service starts is reported."""
 from __future__ import annotations
 
 import shutil
-import struct
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.brokers import Broker, MakeTopic
+from tests.spark.clocks import HOUR, YEAR, Clock
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read, upserted
 
@@ -25,22 +24,6 @@ QUERY = """
       WITH ('connector' = 'upsert-kafka', 'topic' = '{totals}', 'key.format' = 'json', 'value.format' = 'json');
     INSERT INTO totals SELECT name, SUM(amount) FROM orders GROUP BY name;
 """
-HOUR, YEAR = 3_600, 365 * 86_400
-
-
-class Clock:
-    """The clock that a process of `within` sees: the machine's, ahead by some seconds."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file, library = folder / "clock", folder / "clock.so"
-        self.set(0)
-        source = Path(__file__).with_name("clock.c")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
-        self.within = ["env", f"LD_PRELOAD={library}", f"TEST_CLOCK={self._file}"]
-
-    def set(self, ahead: int) -> None:
-        with self._file.open("r+b" if self._file.exists() else "wb") as file:  # in place: it is mapped
-            file.write(struct.pack("q", ahead))
 
 
 class ClockedJob(NamedTuple):

@@ -269,7 +269,7 @@ def test_kafkas_client_asks_for_as_much_as_it_is_told_before_each_request(
 
     topic = make_topic(partitions=1)
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "batch.num.messages": 10})
-    for _ in range(1_000):
+    for _ in range(12_000):
         producer.produce(topic, b"x" * 100)
     assert producer.flush(60) == 0
     settings = java("java.util.HashMap")()
@@ -293,14 +293,19 @@ def test_kafkas_client_asks_for_as_much_as_it_is_told_before_each_request(
     sizes = java(FETCH_SIZES)(consumer, 100, 1 << 20)
     assert sizes.areReachable()
     sizes.begin()
-    sizes.received(10_000, 1_000_000)
-    sizes.ask(12, 500)
+    left = 12_000
+    while left:
+        count = polled()
+        sizes.received(count, 100 * count)
+        left -= count
+    consumer.seekToBeginning(places)
+    sizes.ask(12, 1 << 20, 500)
     # 1,122 bytes at most, of batches that have 10 records of 100 bytes each.
     assert polled() == 10
-    sizes.ask(1_000_000, 7)
+    sizes.ask(1_000_000, 1 << 20, 7)
     # What is asked for after these is all that is left.
     assert [polled(), polled()] == [7, 3]
-    sizes.ask(1_000_000, 2_000)
+    sizes.ask(1_000_000, 1 << 20, 2_000)
     assert polled() > 500
     consumer.close()
 

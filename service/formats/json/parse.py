@@ -172,7 +172,7 @@ class Statement:
     def read(self, block: pa.Array, sql: Sql) -> FastResult | None:
         """Return the fields of each text of `block`, or None if this way fails for it."""
         try:
-            answer = sql(self.text, {"records": pa.table({"v": in_batches(block)})})
+            answer = sql(self.text, {"records": pa.table({"v": in_batches(block)})}, by_row=True)
         except NOT_COMPUTABLE:
             return None
         taken = [whole(answer[f"f{i}"]) for i in range(len(self._selected))]

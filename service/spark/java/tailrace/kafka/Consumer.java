@@ -44,8 +44,8 @@ class Consumer {
     private static final long AHEAD_BYTES = 16L << 20;
 
     /**
-     * Bytes that Kafka's client holds of all partitions, and the least and the most of one. They are garbage once they are
-     * read: more of them only outlive a collection of young objects, and are moved.
+     * Bytes of all partitions that Kafka's client asks a broker for at a time, and the least and the most of one. They are
+     * garbage once they are read: more of them only outlive a collection of young objects, and are moved.
      */
     private static final int FETCH = 16 << 20;
 
@@ -58,6 +58,9 @@ class Consumer {
      * machine, and no time.
      */
     private static final int POLL = 2000;
+
+    /** Records that are handed over at a time at least: those of the next range may come before the last of this one. */
+    private static final int FEW = 200;
 
     /** How long Kafka's client waits for a broker at a time, in milliseconds: so long a task that is killed goes on. */
     private static final long PIECE = 100;
@@ -262,7 +265,8 @@ class Consumer {
             ahead += ranges[i].until - wanted[i].next;
         }
         long left = ranges[number].until - kafka.position(ranges[number].place);
-        sizes.ask(left, missing <= poll ? missing : Math.min(left, poll));
+        long polled = missing <= poll ? missing : Math.min(Math.max(left, FEW), poll);
+        sizes.ask(left, FETCH / Math.max(1, fetched.size()), polled);
         List paused = new ArrayList();
         List resumed = new ArrayList();
         for (Iterator each = partitions.values().iterator(); each.hasNext(); ) {

@@ -52,6 +52,8 @@ public class FetchSizes {
             found = valueOf(valueOf(valueOf(consumer, "delegate"), "fetcher"), "fetchConfig");
             bytes = fieldOf(found, "fetchSize");
             polled = fieldOf(found, "maxPollRecords");
+            bytes.setInt(found, bytes.getInt(found));
+            polled.setInt(found, polled.getInt(found));
         } catch (ReflectiveOperationException changed) {
             found = null;
         }
@@ -71,9 +73,8 @@ public class FetchSizes {
         if (!areReachable()) {
             return;
         }
-        double now = ((Number) received.metricValue()).doubleValue();
-        sent = KEPT * sent + (now - before);
-        before = now;
+        sent = KEPT * sentSoFar();
+        before = total();
         bytes *= KEPT;
         records *= KEPT;
     }
@@ -89,18 +90,29 @@ public class FetchSizes {
      * wait in the client, and may be more; keys and values may have been compressed.
      */
     private double bytesOfRecord() {
-        return records < ENOUGH ? 0 : Math.min(bytes / records + AROUND, sent > 0 ? sent / records : Double.MAX_VALUE);
+        return records < ENOUGH ? 0 : Math.min(bytes / records + AROUND, sentSoFar() / records);
     }
 
-    /** Ask for so many records of each partition, and have no more than `polled` in all handed over. */
-    public void ask(long ofPartition, long polled) {
+    private double sentSoFar() {
+        return sent + total() - before;
+    }
+
+    private double total() {
+        return ((Number) received.metricValue()).doubleValue();
+    }
+
+    /**
+     * Ask for so many records of each partition, in `largest` bytes at most, and have no more than `polled` in all handed
+     * over.
+     */
+    public void ask(long ofPartition, int largest, long polled) {
         if (!areReachable()) {
             return;
         }
         try {
             double expected = ofPartition * bytesOfRecord() * SHORT_OF;
             if (expected > 0) {
-                bytesOfPartition.setInt(settings, (int) Math.max(least, Math.min(most, expected)));
+                bytesOfPartition.setInt(settings, (int) Math.max(least, Math.min(Math.min(most, largest), expected)));
             }
             recordsOfPoll.setInt(settings, (int) Math.max(1, polled));
         } catch (IllegalAccessException changed) {

@@ -18,7 +18,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 class KafkaReader implements PartitionReader {
     /**
-     * Records and bytes of values of a block from which on another partition begins a new one: what is small is handed over
+     * Records and bytes of a block from which on another partition begins a new one: what is small is handed over
      * together. As `runtime/record_runs.py` computes runs together: half as many are enough for it.
      */
     private static final int ENOUGH = 100000;
@@ -113,7 +113,7 @@ class KafkaReader implements PartitionReader {
             block.add(record);
             runRecords++;
             runBytes += Math.max(0, record.serializedValueSize());
-            bytes += Math.max(0, record.serializedValueSize());
+            bytes += Math.max(0, record.serializedValueSize()) + Math.max(0, record.serializedKeySize());
             if (runRecords == mostRecords || runBytes >= mostBytes) {
                 runRecords = 0;
                 runBytes = 0;

@@ -30,7 +30,7 @@ def _compact(block: pa.Array) -> bool:
     that closes. False where that is not plain: the answer of one pass over the bytes, as most producers write them.
 
     A comma and a space have none of the bits of `_NEITHER`; what ends a value has one of them. So the bits that are
-    left over of a byte and the one before are none where something is closed oddly. A line feed has one of them, too, so
+    left over of a byte and the one before are none where something is closed oddly. A line feed has one of them, too:
     a block with white space other than spaces is not plain.
     """
     data, edges = raw(block)

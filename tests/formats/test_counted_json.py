@@ -84,9 +84,9 @@ class Noted:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def __call__(self, text: str, *rest: Any) -> Any:
+    def __call__(self, text: str, *rest: Any, **options: Any) -> Any:
         self.texts.append(text)
-        return SQL(text, *rest)
+        return SQL(text, *rest, **options)
 
 
 def test_records_that_lack_each_another_of_many_names_are_read_by_one_statement(monkeypatch: pytest.MonkeyPatch):

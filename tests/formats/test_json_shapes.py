@@ -230,9 +230,9 @@ class Counted:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> Any:
         self.count += 1
-        return SQL(*args)
+        return SQL(*args, **options)
 
 
 def test_records_of_sparse_columns_are_not_sorted_block_after_block():

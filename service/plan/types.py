@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 import pyarrow as pa
@@ -194,11 +195,20 @@ def duckdb(type_: DataType) -> str:
             assert_never(type_)
 
 
-def flink(type_: DataType) -> str:
-    """Return how Flink SQL writes `type_`, for messages and `explain`."""
+_FULL_NAMES = {"STRING": "VARCHAR(2147483647)", "BYTES": "VARBINARY(2147483647)"}
+
+
+def flink(type_: DataType, *, in_full: bool = False) -> str:
+    """Return how Flink SQL writes `type_`, for messages and `explain`; `in_full` without its short names, as it stores
+    a type.
+
+    >>> flink(Array(STRING)), flink(Array(STRING), in_full=True)
+    ('ARRAY<STRING>', 'ARRAY<VARCHAR(2147483647)>')
+    """
+    inner = partial(flink, in_full=in_full)
     match type_:
         case Simple(name):
-            return name
+            return _FULL_NAMES.get(name, name) if in_full else name
         case Text(length, fixed):
             return f"{'CHAR' if fixed else 'VARCHAR'}({length})"
         case Binary(length, fixed):
@@ -210,16 +220,16 @@ def flink(type_: DataType) -> str:
         case Timestamp(precision):
             return f"TIMESTAMP({precision})"
         case TimestampLtz(precision):
-            return f"TIMESTAMP_LTZ({precision})"
+            return f"TIMESTAMP({precision}) WITH LOCAL TIME ZONE" if in_full else f"TIMESTAMP_LTZ({precision})"
         case Interval(months):
             return "INTERVAL YEAR TO MONTH" if months else "INTERVAL DAY TO SECOND(3)"
         case Array(element):
-            return f"ARRAY<{flink(element)}>"
+            return f"ARRAY<{inner(element)}>"
         case Multiset(element):
-            return f"MULTISET<{flink(element)}>"
+            return f"MULTISET<{inner(element)}>"
         case Map(key, value):
-            return f"MAP<{flink(key)}, {flink(value)}>"
+            return f"MAP<{inner(key)}, {inner(value)}>"
         case Row(names, types):
-            return "ROW<" + ", ".join(f"`{n}` {flink(t)}" for n, t in zip(names, types, strict=True)) + ">"
+            return "ROW<" + ", ".join(f"`{n}` {inner(t)}" for n, t in zip(names, types, strict=True)) + ">"
         case _:
             assert_never(type_)

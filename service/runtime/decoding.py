@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from service.formats.contract import DeadLetter, Decoded, Decoder
 from service.formats.dead_letters import NOT_DECODED
 from service.formats.records import dead
 from service.runtime.dead_rows import OF_THE_MACHINE, without_dead_rows
+from service.runtime.record_runs import Run, whole
 
 
 class BlockDecoder:
@@ -21,25 +22,24 @@ class BlockDecoder:
         self._decoder = decoder
         self._sql = sql
 
-    def decode(self, blocks: Sequence[pa.Table], joined: Callable[[], pa.Table] | None = None) -> list[Decoded]:
-        """Decode blocks of records together, if the result tells which rows came from which block; `joined`, if given,
-        returns all of them in one table."""
+    def decode(self, runs: Sequence[Run]) -> list[Decoded]:
+        """Decode runs of records together, if the result tells which rows came from which run."""
+        blocks = [run.records for run in runs]
         if len(blocks) == 1:
             return [self._decode_alone(blocks[0])]
         try:
-            records = pa.concat_tables(blocks).combine_chunks() if joined is None else joined()
-            whole = self._decoder.decode(records, self._sql)
+            found = self._decoder.decode(whole(runs), self._sql)
         except OF_THE_MACHINE:
             raise
         except Exception:
             return [self._decode_alone(block) for block in blocks]
         ends = np.cumsum([block.num_rows for block in blocks])
-        if whole.dead.num_rows or whole.changes.num_rows != (ends[-1] if whole.records is None else len(whole.records)):
+        if found.dead.num_rows or found.changes.num_rows != (ends[-1] if found.records is None else len(found.records)):
             return [self._decode_alone(block) for block in blocks]
-        places = ends if whole.records is None else np.searchsorted(whole.records, ends)
+        places = ends if found.records is None else np.searchsorted(found.records, ends)
         starts = [0, *places[:-1].tolist()]
         return [
-            Decoded(whole.changes.slice(first, int(last) - first), whole.dead)
+            Decoded(found.changes.slice(first, int(last) - first), found.dead)
             for first, last in zip(starts, places, strict=True)
         ]
 

@@ -4,7 +4,6 @@ exchange."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from service.runtime.entry_operators import EntryOperators, Produced
 from service.runtime.envelope import EGRESS, PAYLOAD, Envelope, Kind, pack, packed
 from service.runtime.layout import Layout
 from service.runtime.partition_clocks import PartitionClock, newest, to_bytes
-from service.runtime.record_runs import TOGETHER, Run, gathered, runs, whole
+from service.runtime.record_runs import TOGETHER, Run, gathered, runs
 from service.runtime.shared_payloads import ChannelRows, joined
 from service.runtime.source_digest import digest_range
 from service.runtime.task_metrics import TaskMetrics
@@ -229,13 +228,13 @@ class Ingest:
         """The rows of each run, and the watermark that they assert."""
         wanted = [self._within_limit(run) for run in group]
         with metrics.timed("decode"):
-            all_wanted = all(w.num_rows == run.records.num_rows for w, run in zip(wanted, group, strict=True))
-            decoded = self._decoder.decode(wanted, partial(whole, group) if all_wanted else None)
-        for run, records, each in zip(group, wanted, decoded, strict=True):
-            if records.num_rows:
+            decoded = self._decoder.decode(wanted)
+        for run, each in zip(wanted, decoded, strict=True):
+            if run.records.num_rows:
                 place = {"source": self._source.table.name, "topic": run.topic}
-                metrics.count("input_records_total", records.num_rows, **place)
-                size = sum(records[name].nbytes for name in ("key", "value") if name in records.schema.names)
+                metrics.count("input_records_total", run.records.num_rows, **place)
+                names = {"key", "value"} & set(run.records.schema.names)
+                size = sum(run.records[name].nbytes for name in names)
                 metrics.count("input_bytes_total", size, **place)
                 metrics.count("decode_errors_total", each.dead.num_rows, topic=run.topic)
         watermarks = self._watermarks.of([each.changes for each in decoded])
@@ -263,12 +262,13 @@ class Ingest:
         for output, rows in produced.outputs:
             yield from self._leave_rows(Kind.OUTPUT, output, channel, now, rows)
 
-    def _within_limit(self, run: Run) -> pa.Table:
-        """The records of a run before the end of a bounded source: its first ones, since they are in offset order."""
+    def _within_limit(self, run: Run) -> Run:
+        """A run with its records before the end of a bounded source: its first ones, since they are in offset order."""
         limit = self._limits.get(channel_name(self._source.id, run.topic, run.partition)) if self._limits else None
         if limit is None or run.records["offset"][-1].as_py() < limit:
-            return run.records
-        return run.records.slice(0, int(np.searchsorted(run.records["offset"].to_numpy(), limit)))
+            return run
+        count = int(np.searchsorted(run.records["offset"].to_numpy(), limit))
+        return run._replace(records=run.records.slice(0, count), block=None)
 
     def _leave_rows(self, kind: Kind, address: int, channel: _Channel, now: int, rows: pa.Table) -> Iterator[Envelope]:
         for payload in packed([rows]):

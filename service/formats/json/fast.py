@@ -199,15 +199,12 @@ def _texts(number_or_container: str, column: pa.Array, texts: Texts) -> pa.Array
     data, edges = raw(column)
     if len(data) == 0:
         return column
-    if 2 * column.null_count > len(column):
-        rows = np.flatnonzero(edges[1:] > edges[:-1])
-        suspects = rows[_ODD[data[edges[rows]]]]
-    else:
-        # An empty text borrows its neighbour's first byte.
-        suspects = np.flatnonzero(_ODD[data[np.minimum(edges[:-1], len(data) - 1)]])
-    first = data[np.minimum(edges[suspects], len(data) - 1)]
+    rows = np.flatnonzero(edges[1:] > edges[:-1])
+    first = data[edges[rows]]
+    odd = _ODD[first]
+    suspects, first = rows[odd], first[odd]
     lengths = edges[suspects + 1] - edges[suspects]
-    suspects = suspects[np.where(_SUSPICIOUS[first], lengths > 0, (lengths == 3) | (lengths == 8))]
+    suspects = suspects[_SUSPICIOUS[first] | (lengths == 3) | (lengths == 8)]
     if len(suspects) == 0:
         return column
     values = column.take(pa.array(suspects))

@@ -34,9 +34,9 @@ def _compact(block: pa.Array) -> bool:
     a block with white space other than spaces is not plain.
     """
     data, edges = raw(block)
-    begin, end = int(edges[0]), int(edges[-1])
-    if end - begin < 2 or data[begin] != ord("{") or data[end - 1] != ord("}") or np.diff(edges).min() < 2:
+    if not _outermost(data, edges):
         return False
+    begin, end = int(edges[0]), int(edges[-1])
     left, before = np.empty(_LONG_PIECE, np.uint8), np.empty(_LONG_PIECE, np.uint8)
     starts = np.arange(begin + 1, end, _LONG_PIECE)
     inner, pairs = edges[1:-1], words(data, 2)
@@ -56,7 +56,7 @@ def _compact(block: pa.Array) -> bool:
 def _no_object(block: pa.Array) -> Flags:
     """Records that do not begin and end as a JSON object does, white space aside."""
     data, edges = raw(block)
-    if len(data) >= 2 and _all_objects(data, edges):
+    if _all_objects(data, edges):
         return np.zeros(len(block), dtype=bool)
     data, edges = raw(pc.ascii_trim(block, characters=_SPACE))
     if len(data) < 2:
@@ -68,13 +68,16 @@ def _no_object(block: pa.Array) -> Flags:
 
 
 def _all_objects(data: Bytes, edges: Edges) -> bool:
-    """Whether several records all begin and end as objects do: one look at the four bytes around
-    each edge between two. False where that is not plain."""
-    if len(edges) < 3 or np.diff(edges).min() < 2:
+    """Whether all records begin and end as objects do: one look at the two bytes around each edge between two. False
+    where that is not plain."""
+    return _outermost(data, edges) and not (words(data, 2)[edges[1:-1] - 1] != _END_AND_BEGIN).any()
+
+
+def _outermost(data: Bytes, edges: Edges) -> bool:
+    """Whether the first record begins and the last one ends as an object does, and none is shorter than one."""
+    if len(edges) < 2 or np.diff(edges).min() < 2:
         return False
-    around = words(data, 4)[edges[1:-1] - 2]
-    joined = (around & 0xFFFF00) == ord("}") << 8 | ord("{") << 16
-    return bool(data[edges[0]] == ord("{") and data[edges[-1] - 1] == ord("}") and joined.all())
+    return bool(data[edges[0]] == ord("{") and data[edges[-1] - 1] == ord("}"))
 
 
 def _trailing_comma(block: pa.Array) -> Flags:

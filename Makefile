@@ -24,7 +24,7 @@ help: ## Show this list
 
 setup: $(READY) ## Make the virtual environment and fetch the Java archives
 
-$(READY): $(LOCKS) pyproject.toml service/archives/spark.toml service/archives/kafka.toml \
+$(READY): $(LOCKS) pyproject.toml scripts/setup service/archives/spark.toml service/archives/kafka.toml \
     $(wildcard service/spark/java/tailrace/*/*.java)
 	@scripts/setup
 

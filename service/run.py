@@ -114,9 +114,11 @@ class Service:
                     topics=", ".join(assignment.compacted),
                     hint="set min.compaction.lag.ms of the topic to the longest outage that is expected",
                 )
+        from service.spark.driver.jvm_exit import exit_noticed
         from service.spark.supervision.jobs import Jobs
 
-        jobs = Jobs(jvm, spark, deployments, self._settings, folder, self._observer)
+        with exit_noticed(jvm):
+            jobs = Jobs(jvm, spark, deployments, self._settings, folder, self._observer)
         try:
             return self._watch(jobs)
         finally:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from operators.sql import Sql
@@ -234,6 +235,9 @@ TEMPORAL = {
 
 QUERIES: dict[str, tuple[str, ...]] = {**INTERVAL, **WINDOW, **SETS, **TEMPORAL, **BY_TIME, **RANKS}
 
+ROWS = pa.schema([("id", pa.int64()), ("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
+VERSIONS = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
+
 Row = tuple[object, ...]
 Change = tuple[str, Row]
 
@@ -290,12 +294,17 @@ def in_batch(a: list[Change], b: list[Change], c: list[Change], p: list[Change])
         left = Counter[Row]()
         for kind, row in changes:
             left[row] += 1 if kind == "+I" else -1
-        batch.execute(f"CREATE TABLE {name} (id BIGINT, k BIGINT, v BIGINT, ts TIMESTAMP)")
-        batch.executemany(f"INSERT INTO {name} VALUES (?, ?, ?, ?)", list(left.elements()))
+        create(batch, name, ROWS, left.elements())
         batch.execute(BATCH_WINDOWS.format(name))
-    batch.execute("CREATE TABLE p (k BIGINT, v BIGINT, ts TIMESTAMP, PRIMARY KEY (k, ts))")
-    batch.executemany("INSERT OR REPLACE INTO p VALUES (?, ?, ?)", [row for _, row in p])
+    create(batch, "p", VERSIONS, {(row[0], row[2]): row for _, row in p}.values())
     return batch
+
+
+def create(batch: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, rows: Iterable[Row]) -> None:
+    """Create a table of rows."""
+    columns = zip(*rows, strict=True)
+    batch.register("given", pa.table(list(columns), schema=schema))
+    batch.execute(f"CREATE TABLE {name} AS FROM given")
 
 
 @pytest.fixture(scope="module")

@@ -22,16 +22,16 @@ from typing import Self
 from service.archives import ensure, load
 from service.host.guard import Guard
 from service.host.machine import MachineError, check_port, disk_full, find_java, free_ports, writing_to
+from service.kafka.local_broker.jvm_options import QUICK_START, creates_archive, mapped_classes
 from service.kafka.local_broker.server_properties import LOG_SETTINGS, server_properties
-
-QUICK_START = ("-XX:TieredStopAtLevel=1",)
-"""A third less work until the broker is ready, at the price of throughput later: measure without it."""
 
 _CLUSTER = "dGFpbHJhY2UtbG9jYWwtMQ"  # Nothing else will ever join, so that every broker may have the same id.
 _READY = "Kafka Server started"
 _START_SECONDS = 90
 _STOP_SECONDS = 20
-"""Seconds that its start and its end may take on a busy machine; one that does not end is killed."""
+_ARCHIVE_SECONDS = 120
+"""Seconds that its start may take on a busy machine, its end, and an end that makes an archive of classes; one that
+does not end is killed."""
 
 
 class EmbeddedKafka:
@@ -63,7 +63,8 @@ class EmbeddedKafka:
         self._properties = dict(properties or {})
         self._security = security
         self._format_arguments = tuple(format_arguments)
-        self._jvm_options = (f"-Xmx{heap}", *jvm_options)
+        self._heap = f"-Xmx{heap}"
+        self._jvm_options = tuple(jvm_options)
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
@@ -97,19 +98,21 @@ class EmbeddedKafka:
         for port in (self.port, self._internal, self._controller):
             check_port(port)
         java = find_java()
-        classpath = os.pathsep.join(map(str, ensure(load("kafka"))))
+        jars = ensure(load("kafka"))
         if self._folder is None:
             self._folder = (self._kept or Path(tempfile.mkdtemp(prefix="tailrace-kafka-"))).absolute()
         try:
             with writing_to(self._folder):
                 self._configure(self._folder)
-            jvm = [java, *self._jvm_options, "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-cp", classpath]
+            jvm = [java, self._heap, "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"]
+            jvm += ["-cp", os.pathsep.join(map(str, jars))]
             jvm += [f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"]
             if not self._kept:
                 jvm += [f"-Djava.io.tmpdir={self._folder}"]  # a broker that is killed leaves what it has unpacked
+            mapped = mapped_classes(jars)
             if not (self._folder / "data" / "meta.properties").exists():
-                self._format(jvm)
-            self._launch(jvm)
+                self._format([*jvm, *mapped])
+            self._launch([*jvm, *(() if creates_archive(self._jvm_options) else mapped), *self._jvm_options])
         except BaseException:
             self.close()
             raise
@@ -193,7 +196,7 @@ class EmbeddedKafka:
             return
         try:
             process.send_signal(how)
-            process.wait(_STOP_SECONDS)
+            process.wait(_ARCHIVE_SECONDS if creates_archive(self._jvm_options) else _STOP_SECONDS)
         except subprocess.TimeoutExpired:
             pass
         finally:

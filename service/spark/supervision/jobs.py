@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 
 from service.deployment.deployment import Deployment
 from service.deployment.end_offsets import EndOffsets
@@ -26,6 +25,7 @@ from service.plan.upgrade import Fate
 from service.runtime.shard_operators import StateMismatch
 from service.settings import LONGEST_BACKOFF, Settings
 from service.spark.driver.jvm import Jvm
+from service.spark.driver.jvm_exit import EXITED, NO_JVM, has_exited
 from service.spark.driver.session import build
 from service.spark.internals.failures import Ended, SparkFailure, failure_of, without_notes
 from service.spark.query.attempts import FINAL
@@ -40,9 +40,6 @@ PHASE_EVERY = 2.0
 STATUS_DELAY = 0.1
 """Seconds after which the status of a held query shows whether it plans a batch: between two of its steps it shows
 neither."""
-
-NO_JVM = (Py4JError, ConnectionError)
-"""Exceptions raised by calls into a JVM that has exited."""
 
 
 class _Watched:
@@ -111,8 +108,7 @@ class Jobs:
                 self._attend(job)
             except Exception as error:
                 if self._jvm_gone(error):
-                    why = "the JVM has exited; restart the service, it continues from its checkpoint"
-                    self._observer.gave_up(job.name, why)
+                    self._observer.gave_up(job.name, EXITED)
                     return FAILED
                 self._failed(job, error)
         return self._verdict()
@@ -275,12 +271,7 @@ class Jobs:
         return bool(learned)
 
     def _jvm_gone(self, error: Exception | None = None) -> bool:
-        """Whether the JVM has ended."""
-        process = self._jvm.process
-        if isinstance(error, NO_JVM) and not isinstance(error, Py4JJavaError):
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(5)  # its sockets close a moment before it has ended
-        return process.poll() is not None
+        return has_exited(self._jvm, error)
 
     def _receiver(self, name: str) -> Any:
         return lambda report: self._observer.counted(name, report)

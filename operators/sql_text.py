@@ -47,6 +47,23 @@ def total(name: str) -> str:
     return named(f"CAST(SUM({name}) AS BIGINT)", name)
 
 
+def of_those(function: str, text: str, condition: str | None = None) -> str:
+    """Return the call of an aggregate that passes NULL over, of `text` (or * of COUNT) in the rows that meet the
+    condition.
+
+    FILTER says the same, but for each such call DuckDB copies the arguments of all calls of the statement: 32 of them
+    take two to five times as long, over few rows and over many.
+
+    >>> of_those("SUM", "_weight", "c1 IS NOT NULL")
+    'SUM(CASE WHEN c1 IS NOT NULL THEN _weight END)'
+    >>> of_those("COUNT", "*", "c1"), of_those("COUNT", "*")
+    ('COUNT(CASE WHEN c1 THEN 1 END)', 'COUNT(*)')
+    """
+    if not condition:
+        return f"{function}({text})"
+    return f"{function}(CASE WHEN {condition} THEN {1 if text == '*' else text} END)"
+
+
 def of(relation: str, names: Iterable[str]) -> list[str]:
     """Return the columns `names` of one relation of a statement.
 

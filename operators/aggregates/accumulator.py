@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.sql_text import all_named, every
+from operators.sql_text import all_named, every, of_those
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,12 @@ class Argument:
         window."""
         condition = every([self.filter, *conditions])
         return (f" FILTER (WHERE {condition})" if condition else "") + self.over
+
+    def call(self, function: str, text: str, *conditions: str) -> str:
+        """Return the call of an aggregate that passes NULL over, of `text` in the rows that `where` stands for."""
+        if self.over or self.distinct:
+            return f"{function}({self.taken(text)}){self.where(*conditions)}"
+        return of_those(function, text, every([self.filter, *conditions]))
 
     def taken(self, text: str) -> str:
         """Return the argument in the form that DuckDB's aggregates take."""

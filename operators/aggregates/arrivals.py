@@ -18,7 +18,7 @@ from operators.aggregates.value_sets import ValueSet
 from operators.columns import numbered
 from operators.names import AT, NUMBERS, PREVIOUS, TAG, TIMES, VALUE
 from operators.sql import Sql
-from operators.sql_text import inner, join, named, of, over, same, select
+from operators.sql_text import inner, join, named, of, of_those, over, same, select
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedTable
 
@@ -56,8 +56,8 @@ def fold_arrivals(
         place = 1 if extreme.function == "MIN" else -1
         for name, numbers in ((extreme.name, NUMBERS), (left_column(extreme.name), "before")):
             moved = f"{NUMBERS}[{place}] IS DISTINCT FROM before[{place}] AND {numbers}[{place}] IS NOT NULL"
-            best = f"{extreme.function}(struct_pack(s := {numbers}[{place}], v := {VALUE}))"
-            items.append(named(f"{best} FILTER (WHERE {moved})", name))
+            end = f"struct_pack(s := {numbers}[{place}], v := {VALUE})"
+            items.append(named(of_those(extreme.function, end, moved), name))
     return Moved(sql(select([*keys, *items], "rows", group_by=keys), {"rows": rows}), combined(values, at))
 
 
@@ -81,7 +81,7 @@ def _numbered(
     both = join("rows r", "known k", same(ours, theirs))
     each = select([*ours, VALUE, TIMES, AT, named(number, "s")], both)
     came = f"FLATTEN(LIST(LIST_RESIZE([s], GREATEST({TIMES}, 0), s) ORDER BY {AT}) FILTER (WHERE {TIMES} > 0))"
-    gone = f"CAST(COALESCE(SUM(-{TIMES}) FILTER (WHERE {TIMES} < 0), 0) AS BIGINT)"
+    gone = f"CAST(COALESCE({of_those('SUM', f'-{TIMES}', f'{TIMES} < 0')}, 0) AS BIGINT)"
     items = [*keys, VALUE, named(f"COALESCE({came}, [])", "came"), named(gone, "gone")]
     statement = select(items, inner(each), group_by=[*keys, VALUE])
     before = found.column(PREVIOUS + layout.arrivals)

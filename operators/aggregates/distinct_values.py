@@ -20,7 +20,20 @@ from operators.aggregates.value_sets import ValueSet
 from operators.columns import duckdb_type, numbered
 from operators.names import AT, PREVIOUS, TAG, TIMES, VALUE, WEIGHT
 from operators.sql import Sql
-from operators.sql_text import all_named, comma, either, every, inner, join, named, of, same, select, union_all
+from operators.sql_text import (
+    all_named,
+    comma,
+    either,
+    every,
+    inner,
+    join,
+    named,
+    of,
+    of_those,
+    same,
+    select,
+    union_all,
+)
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedTable
 
@@ -99,8 +112,8 @@ def _deltas(keys: Sequence[str], values: ValueSet, at: int, place: int) -> list[
     weight, times = f"{WEIGHT}{place}", f"{TIMES}{place}"
     items = [text for placed in values.accumulators for text in placed.create()]
     for extreme in values.extremes:
-        best = f"{extreme.function}({VALUE}) FILTER (WHERE {WEIGHT}"
-        items += all_named([f"{best} > 0)", f"{best} < 0)"], [extreme.name, left_column(extreme.name)])
+        best = [of_those(extreme.function, VALUE, f"{WEIGHT} {sign} 0") for sign in (">", "<")]
+        items += all_named(best, [extreme.name, left_column(extreme.name)])
     parts = []
     if items:
         turned = select([*keys, VALUE, named(weight, WEIGHT)], "moved", where=f"{weight} <> 0")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.moments import LOST, moments, spread, untamed
+from operators.aggregates.moments import LOST, let, moments, spread, untamed
 from operators.aggregates.sums import counted, narrowed, sum_accumulators, total_text
 from operators.columns import duckdb_type
 from operators.fingerprint import DUCKDB_TEXT
@@ -106,7 +106,7 @@ def _deviation(*, sample: bool, root: bool) -> AggregateFunction:
         (count,), (total, squares), *wild = columns
         parts = spread(count, total, squares)
         apart = f"({parts[0]} + {parts[1]}) + ({parts[2]} + {parts[3]})"
-        apart = f"CASE WHEN {apart} > {LOST} * {parts[0]} THEN {apart} ELSE 0 END"
+        apart = let("apart", apart, f"CASE WHEN apart > {LOST} * {parts[0]} THEN apart ELSE 0 END")
         text = f"({apart}) / (CAST({count} AS DOUBLE) * ({count} - {least}))"
         if pa.types.is_integer(type_):
             text = _cut_off(count, parts, least, text)
@@ -131,12 +131,12 @@ def _cut_off(count: str, parts: Sequence[str], least: int, inexact: str) -> str:
 
 
 def _kept(argument: Argument, function: str, merge: str, *conditions: str) -> Accumulator:
-    """An accumulator of one column of the argument's type that one DuckDB aggregate both creates and combines."""
+    """An accumulator of one column of the argument's type that one DuckDB aggregate, which passes NULL over, both
+    creates and combines."""
     assert argument.type is not None
-    present = " FILTER (WHERE {0} IS NOT NULL)" if conditions else ""
     return Accumulator(
-        create=(f"{function}({argument.text}){argument.where(*conditions)}",),
-        combine=(f"{function}({{0}}){present}",),
+        create=(argument.call(function, argument.text, *conditions),),
+        combine=(f"{function}({{0}})",),
         merge=(merge,),
         types=(argument.type,),
     )
@@ -231,8 +231,17 @@ def _bits(function: str, operator: str) -> AggregateFunction:
     return AggregateFunction(accumulators=lambda a: (_kept(a, function, merge),), finish=_as_is)
 
 
-def _present(argument: Argument, function: str, merge: str) -> tuple[Accumulator, ...]:
-    return (_kept(argument, function, merge, f"{argument.text} IS NOT NULL"),)
+def _end(argument: Argument, function: str, merge: str) -> tuple[Accumulator, ...]:
+    """An accumulator of the first or last value, which `function` finds where NULL counts."""
+    assert argument.type is not None
+    return (
+        Accumulator(
+            create=(f"{function}({argument.text}){argument.where(f'{argument.text} IS NOT NULL')}",),
+            combine=(f"{function}({{0}}) FILTER (WHERE {{0}} IS NOT NULL)",),
+            merge=(merge,),
+            types=(argument.type,),
+        ),
+    )
 
 
 AGGREGATES: Mapping[str, AggregateFunction] = {
@@ -248,10 +257,8 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
     "STDDEV_POP": _deviation(sample=False, root=True),
     "STDDEV_SAMP": _deviation(sample=True, root=True),
     "STDDEV": _deviation(sample=True, root=True),
-    "FIRST_VALUE": AggregateFunction(
-        accumulators=lambda a: _present(a, "FIRST", "COALESCE({a0}, {b0})"), finish=_as_is
-    ),
-    "LAST_VALUE": AggregateFunction(accumulators=lambda a: _present(a, "LAST", "COALESCE({b0}, {a0})"), finish=_as_is),
+    "FIRST_VALUE": AggregateFunction(accumulators=lambda a: _end(a, "FIRST", "COALESCE({a0}, {b0})"), finish=_as_is),
+    "LAST_VALUE": AggregateFunction(accumulators=lambda a: _end(a, "LAST", "COALESCE({b0}, {a0})"), finish=_as_is),
     "LISTAGG": AggregateFunction(accumulators=_listed, finish=_as_is),
     "ARRAY_AGG": AggregateFunction(accumulators=_collected, finish=_as_is),
     "JSON_ARRAYAGG": AggregateFunction(accumulators=_json_listed, finish=_json_finish),

@@ -37,7 +37,7 @@ from operators.aggregates.value_lists import list_type, lists_nulls, value_list
 from operators.aggregates.value_sets import Extreme, ValuePlace, ValueSet
 from operators.columns import duckdb_type
 from operators.names import NUMBERS, TAG, TIMES, VALUE, WEIGHT, column, times_of, value_of
-from operators.sql_text import either, every, named, select, union_all
+from operators.sql_text import either, every, named, of_those, select, union_all
 
 ROWS = "p0"
 """The accumulator that counts the rows of a group; a group without rows does not exist."""
@@ -244,10 +244,9 @@ class AccumulatorLayout:
 
     def _count(self, condition: str | None) -> str:
         """The number of insertions less the retractions of a value, in the rows of a condition."""
-        filtered = "" if condition is None else f" FILTER (WHERE {condition})"
         if self.append:
-            return f"COUNT(*){filtered}"
-        return f"CAST(COALESCE(SUM({WEIGHT}){filtered}, 0) AS BIGINT)"
+            return of_those("COUNT", "*", condition)
+        return f"CAST(COALESCE({of_those('SUM', WEIGHT, condition)}, 0) AS BIGINT)"
 
     # -- accumulators
 

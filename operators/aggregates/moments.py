@@ -82,8 +82,9 @@ def _double(x: str) -> str:
     return f"CAST({x} AS DOUBLE)"
 
 
-def _let(name: str, value: str, text: str) -> str:
-    """The `text` in which a name stands for a value that is computed once."""
+def let(name: str, value: str, text: str) -> str:
+    """Return the `text` in which a name stands for a value that is computed once: DuckDB computes an expression as
+    often as it is written, and sets each of them up whenever the statement runs."""
     return f"LIST_TRANSFORM([{value}], lambda {name}: {text})[1]"
 
 
@@ -123,19 +124,20 @@ def _total(terms: str, lost: str = "0") -> str:
         f"v := LIST_SUM(LIST_TRANSFORM(terms, lambda t: (finer + {below}) - finer))",
         f"w := LIST_AGGREGATE(LIST_TRANSFORM(terms, lambda t: {below} - ((finer + {below}) - finer)), 'fsum')",
     ]
-    summed = _let("terms", terms, _let("step", step, _let("finer", finer, f"struct_pack({comma(parts)})")))
+    summed = let("terms", terms, let("step", step, let("finer", finer, f"struct_pack({comma(parts)})")))
     both = f"struct_pack(s := {summed}, lost := {lost})"
-    return _let("m", both, f"CASE WHEN m.s.u IS NOT NULL THEN {_sum_of('m.s.u', 'm.s.v', 'm.s.w + m.lost')} END")
+    return let("m", both, f"CASE WHEN m.s.u IS NOT NULL THEN {_sum_of('m.s.u', 'm.s.v', 'm.s.w + m.lost')} END")
 
 
 def _of_changes(argument: Argument) -> tuple[str, str]:
     """From all rows to their last digit: what is retracted later may be far larger than what then remains."""
-    x, w, tame = _double(argument.text), _double(WEIGHT), argument.where(tamed(argument.text))
+    x, w, tame = _double(argument.text), _double(WEIGHT), tamed(argument.text)
+    listed = argument.where(tame)
     square = f"({x} * {x})"
     lost = f"{_error(square, w)} + {_error(x, x)} * {w}"
     return (
-        _total(f"LIST({x} * {w}){tame}", f"COALESCE(FSUM({_error(x, w)}){tame}, 0)"),
-        _total(f"LIST({square} * {w}){tame}", f"COALESCE(FSUM({lost}){tame}, 0)"),
+        _total(f"LIST({x} * {w}){listed}", f"COALESCE({argument.call('FSUM', _error(x, w), tame)}, 0)"),
+        _total(f"LIST({square} * {w}){listed}", f"COALESCE({argument.call('FSUM', lost, tame)}, 0)"),
     )
 
 
@@ -144,10 +146,10 @@ def _of_added(argument: Argument) -> tuple[str, str]:
     rows = f"LIST({_double(argument.text)}){argument.where(tamed(argument.text))}"
     apart = "LIST_TRANSFORM(rows, lambda x: x - mean)"
     items = ["n := CAST(LEN(rows) AS DOUBLE)", "mean := mean", f"apart := {apart}"]
-    centred = _let("rows", rows, _let("mean", "LIST_AVG(rows)", f"struct_pack({comma(items)})"))
+    centred = let("rows", rows, let("mean", "LIST_AVG(rows)", f"struct_pack({comma(items)})"))
     squares = "LIST_AGGREGATE(LIST_TRANSFORM(c.apart, lambda x: x * x), 'fsum')"
     items = ["n := c.n", "mean := c.mean", "apart := LIST_AGGREGATE(c.apart, 'fsum')", f"squares := {squares}"]
-    return _around_mean(_let("c", centred, f"struct_pack({comma(items)})"))
+    return _around_mean(let("c", centred, f"struct_pack({comma(items)})"))
 
 
 def _of_frame(argument: Argument) -> tuple[str, str]:
@@ -174,7 +176,7 @@ def _around_mean(centred: str) -> tuple[str, str]:
     kept = comma(f"{name} := f.{name}" for name in ("mean", "apart", "squares"))
     held = f"struct_pack(whole := {whole}, lost := {lost}, {kept})"
     there = "CASE WHEN f.mean IS NOT NULL THEN {} END"
-    return _let("f", centred, there.format(total)), _let("f", _let("f", centred, held), there.format(squares))
+    return let("f", centred, there.format(total)), let("f", let("f", centred, held), there.format(squares))
 
 
 def _of_integers(argument: Argument) -> tuple[str, str]:
@@ -185,18 +187,18 @@ def _of_integers(argument: Argument) -> tuple[str, str]:
         squares = [(_HALF**2, f"{upper} * {upper}"), (2 * _HALF, f"{upper} * {lower}"), (1, f"{lower} * {lower}")]
     else:
         squares = [(1, f"CAST({x} AS BIGINT) * {x}")]
-    total = _let("whole", _whole(argument, x), _moment(*_doubles("whole")))
+    total = let("whole", _whole(argument, x), _moment(*_doubles("whole")))
     parts = comma(f"p{i} := {_whole(argument, text)}" for i, (_, text) in enumerate(squares))
     (high, low), *others = ([f"{unit} * {part}" for part in _doubles(f"w.p{i}")] for i, (unit, _) in enumerate(squares))
     squared = _moment(high, low)
     for other, lost in others:
-        squared = _let("s", squared, _sum_of("s.high", other, f"s.low + {lost}"))
-    return _present(argument, total), _present(argument, _let("w", f"struct_pack({parts})", squared))
+        squared = let("s", squared, _sum_of("s.high", other, f"s.low + {lost}"))
+    return _present(argument, total), _present(argument, let("w", f"struct_pack({parts})", squared))
 
 
 def _whole(argument: Argument, text: str) -> str:
     weighted = text if argument.append else f"CAST({text} AS HUGEINT) * {WEIGHT}"
-    return f"CAST(SUM({weighted}){argument.where()} AS HUGEINT)"
+    return f"CAST({argument.call('SUM', weighted)} AS HUGEINT)"
 
 
 def _doubles(whole: str) -> tuple[str, str]:
@@ -206,4 +208,4 @@ def _doubles(whole: str) -> tuple[str, str]:
 
 
 def _present(argument: Argument, text: str) -> str:
-    return f"CASE WHEN COUNT({argument.text}){argument.where()} > 0 THEN {text} END"
+    return f"CASE WHEN {argument.call('COUNT', argument.text)} > 0 THEN {text} END"

@@ -24,9 +24,8 @@ def by_number(function: str) -> AggregateFunction:
 
 def _end(argument: Argument, function: str) -> Accumulator:
     extreme, merge = ("MIN", "{a0}, {b0}") if function == "FIRST_VALUE" else ("MAX", "{b0}, {a0}")
-    present = argument.where(f"{argument.text} IS NOT NULL")
     return Accumulator(
-        create=(f"{extreme}({_numbered(argument, argument.text)}){present}",),
+        create=(argument.call(extreme, _numbered(argument, argument.text), f"{argument.text} IS NOT NULL"),),
         combine=(f"{extreme}({{0}})",),
         merge=(f"COALESCE({merge})",),
         types=(pa.struct([("s", pa.int64()), ("v", argument.type)]),),

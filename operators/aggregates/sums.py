@@ -22,10 +22,10 @@ _SAFE_DIGITS = 28
 def counted(argument: Argument, *conditions: str) -> Accumulator:
     """Return how many rows (or values that are not NULL) there are, of those that meet the conditions."""
     if argument.append:
-        start = f"COUNT({'*' if argument.x is None else argument.taken(argument.x)}){argument.where(*conditions)}"
+        start = argument.call("COUNT", argument.x or "*", *conditions)
     else:
         present = [] if argument.x is None else [f"{argument.x} IS NOT NULL"]
-        start = f"CAST(COALESCE(SUM({WEIGHT}){argument.where(*present, *conditions)}, 0) AS BIGINT)"
+        start = f"CAST(COALESCE({argument.call('SUM', WEIGHT, *present, *conditions)}, 0) AS BIGINT)"
     return Accumulator(
         create=(start,),
         combine=("CAST(COALESCE(SUM({0}), 0) AS BIGINT)",),
@@ -52,7 +52,7 @@ def _whole_total(argument: Argument) -> Accumulator:
         weighted = f"CAST({argument.text} AS BIGINT) * {WEIGHT}"
     around = wrapped("(CAST({a0} AS HUGEINT) + {b0})", pa.int64())
     return Accumulator(
-        create=(narrowed(f"SUM({argument.taken(weighted)}){argument.where()}", pa.int64()),),
+        create=(narrowed(argument.call("SUM", weighted), pa.int64()),),
         combine=(narrowed("SUM({0})", pa.int64()),),
         merge=(
             "COALESCE(TRY({a0} + {b0}),"
@@ -71,7 +71,7 @@ def _decimal_total(argument: Argument) -> Accumulator:
     if not argument.append:
         weighted = f"CAST({argument.text} AS {wide}) * CAST({WEIGHT} AS DECIMAL(18, 0))"
     return Accumulator(
-        create=(f"CAST(SUM({argument.taken(weighted)}){argument.where()} AS {wide})",),
+        create=(f"CAST({argument.call('SUM', weighted)} AS {wide})",),
         combine=(f"CAST(SUM({{0}}) AS {wide})",),
         merge=("COALESCE({a0} + {b0}, {a0}, {b0})",),
         types=(kind,),
@@ -85,10 +85,10 @@ def _wide_total(argument: Argument) -> Accumulator:
     whole = f"CAST(TRUNC({argument.text}) AS HUGEINT)"
     fraction = f"CAST({argument.text} - TRUNC({argument.text}) AS {duckdb_type(kind)})"
     times, decimal_times = ("", "") if argument.append else (f" * {WEIGHT}", f" * CAST({WEIGHT} AS DECIMAL(18, 0))")
-    sums = (f"SUM({whole} // {_LIMB}{times})", f"SUM({whole} % {_LIMB}{times})", f"SUM({fraction}{decimal_times})")
+    terms = (f"{whole} // {_LIMB}{times}", f"{whole} % {_LIMB}{times}", f"{fraction}{decimal_times}")
     types = (_WHOLE, _WHOLE, kind)
     return Accumulator(
-        create=tuple(f"CAST({s}{argument.where()} AS {duckdb_type(t)})" for s, t in zip(sums, types, strict=True)),
+        create=tuple(f"CAST({argument.call('SUM', s)} AS {duckdb_type(t)})" for s, t in zip(terms, types, strict=True)),
         combine=tuple(f"CAST(SUM({{{i}}}) AS {duckdb_type(t)})" for i, t in enumerate(types)),
         merge=tuple(f"COALESCE({{a{i}}} + {{b{i}}}, {{a{i}}}, {{b{i}}})" for i in range(len(types))),
         types=types,
@@ -104,11 +104,10 @@ def _floating_total(argument: Argument) -> tuple[Accumulator, ...]:
     what is not finite: a sum with Infinity can lose neither it nor anything else again."""
     x = f"CAST({argument.text} AS DOUBLE)"
     weighted = x if argument.append else f"{x} * {WEIGHT}"
-    finite = argument.where(f"isfinite({argument.text})")
     error = "({a0} - (({a0} + {b0}) - (({a0} + {b0}) - {a0}))) + ({b0} - (({a0} + {b0}) - {a0}))"
     lost = f"CASE WHEN isfinite({{a0}} + {{b0}}) THEN {error} ELSE 0 END"
     total = Accumulator(
-        create=(f"FSUM({argument.taken(weighted)}){finite}", "CAST(0 AS DOUBLE)"),
+        create=(argument.call("FSUM", weighted, f"isfinite({argument.text})"), "CAST(0 AS DOUBLE)"),
         combine=("FSUM({0})", "COALESCE(FSUM({1}), 0)"),
         merge=(
             "COALESCE({a0} + {b0}, {a0}, {b0})",
@@ -119,7 +118,7 @@ def _floating_total(argument: Argument) -> tuple[Accumulator, ...]:
     if not argument.append:
         return total, *(counted(argument, condition.format(x)) for condition in _NOT_FINITE)
     rest = Accumulator(
-        create=(f"SUM({x}){argument.where(f'NOT isfinite({argument.text})')}",),
+        create=(argument.call("SUM", x, f"NOT isfinite({argument.text})"),),
         combine=("SUM({0})",),
         merge=("COALESCE({a0} + {b0}, {a0}, {b0})",),
         types=(pa.float64(),),

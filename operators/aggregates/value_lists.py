@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from operators.aggregates.functions import AggregateSpec, json_item, separator_of
-from operators.sql_text import comma
+from operators.sql_text import comma, of_those
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _percentile_text(percentage: str, upto: str, total: str) -> str:
     `upto` and `total` are the columns that say how many values there are up to each one, and in all.
     """
     place = f"(CAST({percentage} AS DOUBLE) * ({total} - 1))"
-    below, above = (f"MIN(CAST(v AS DOUBLE)) FILTER (WHERE {upto} > {side}({place}))" for side in ("FLOOR", "CEIL"))
+    below, above = (of_those("MIN", "CAST(v AS DOUBLE)", f"{upto} > {side}({place})") for side in ("FLOOR", "CEIL"))
     between = f"ANY_VALUE(CEIL({place}) - {place}) * {below} + ANY_VALUE({place} - FLOOR({place})) * {above}"
     return f"CASE WHEN {below} = {above} THEN {below} ELSE {between} END"
 

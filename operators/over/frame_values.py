@@ -20,7 +20,7 @@ from operators.aggregates.functions import (
     json_item,
     separator_of,
 )
-from operators.aggregates.moments import moments_of_list, tamed
+from operators.aggregates.moments import let, moments_of_list, tamed
 from operators.columns import duckdb_type
 from operators.sql_text import comma
 
@@ -108,11 +108,12 @@ def _deviation(function: str) -> Callable[[Argument, str, pa.DataType], str]:
     def read(argument: Argument, values: str, type_: pa.DataType) -> str:
         doubles = f"LIST_TRANSFORM({values}, lambda x: CAST(x AS DOUBLE))"
         tame = f"LIST_FILTER({doubles}, lambda x: {tamed('x')})"
-        counts = [f"COALESCE(LEN({values}), 0)"]
-        columns = [counts, moments_of_list(tame)]
+        total, squares = moments_of_list("tame")
+        columns = [[f"COALESCE(LEN({values}), 0)"], ["of_tame.total", "of_tame.squares"]]
         if pa.types.is_floating(argument.type):
-            columns.append([f"(LEN({values}) - LEN({tame}))"])
-        return AGGREGATES[function].finish(argument, columns, type_)
+            columns.append([f"(LEN({values}) - LEN(tame))"])
+        answer = AGGREGATES[function].finish(argument, columns, type_)
+        return let("tame", tame, let("of_tame", f"struct_pack(total := {total}, squares := {squares})", answer))
 
     return read
 

@@ -18,7 +18,7 @@ from operators.arrays import Mask, Times
 from operators.changes import weigh
 from operators.names import SORT_KEY, WEIGHT, new_answers, old_answers
 from operators.sql import Sql
-from operators.sql_text import differ, inner, named, select, union_all
+from operators.sql_text import differ, inner, named, of_those, select, union_all
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.grouped import GroupedTable, places_of
 from operators.state.tables.table import specs_of
@@ -141,20 +141,19 @@ class Firings:
         held = select([f"* EXCLUDE ({SORT_KEY})", "false AS fresh"], "known")
         current = [
             named(
-                f"CASE WHEN BOOL_OR(fresh) THEN FIRST({name}) FILTER (WHERE fresh AND is_there)"
-                f" ELSE FIRST({name}) FILTER (WHERE NOT fresh) END",
+                f"CASE WHEN BOOL_OR(fresh) THEN {of_those('ANY_VALUE', name, 'fresh AND is_there')}"
+                f" ELSE {of_those('ANY_VALUE', name, 'NOT fresh')} END",
                 name,
             )
             for name in news
         ]
         there = (
-            "CASE WHEN BOOL_OR(fresh) THEN BOOL_OR(is_there) FILTER (WHERE fresh)"
-            " ELSE BOOL_OR(is_there) FILTER (WHERE NOT fresh) END AS is_there"
+            f"CASE WHEN BOOL_OR(fresh) THEN {of_those('BOOL_OR', 'is_there', 'fresh')}"
+            f" ELSE {of_those('BOOL_OR', 'is_there', 'NOT fresh')} END AS is_there"
         )
-        before = [named(f"FIRST({name}) FILTER (WHERE NOT fresh)", name) for name in [*olds, "due", "since"]]
-        shown = (
-            "BOOL_OR(NOT fresh) AS is_known, COALESCE(BOOL_OR(is_shown) FILTER (WHERE NOT fresh), false) AS is_shown"
-        )
+        before = [named(of_those("ANY_VALUE", name, "NOT fresh"), name) for name in [*olds, "due", "since"]]
+        was_shown = of_those("BOOL_OR", "is_shown", "NOT fresh")
+        shown = f"BOOL_OR(NOT fresh) AS is_known, COALESCE({was_shown}, false) AS is_shown"
         together = inner(union_all([came, held], by_name=True))
         grouped = select([*keys, *current, there, *before, shown], together, group_by=keys)
         differs = f"is_there <> is_shown OR (is_there AND ({differ(news, olds)})) AS differs"

@@ -62,7 +62,9 @@ def _sum_accumulators(argument: Argument) -> tuple[Accumulator, ...]:
 
 def _sum_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
     value = total_text(argument, columns if argument.append else columns[:-1])
-    text = narrowed(value, type_) if pa.types.is_integer(type_) else f"TRY_CAST({value} AS {duckdb_type(type_)})"
+    # The total of integers is kept as BIGINT, around which it has been wrapped already.
+    narrower = pa.types.is_integer(type_) and type_ != pa.int64()
+    text = narrowed(value, type_) if narrower else f"TRY_CAST({value} AS {duckdb_type(type_)})"
     return text if argument.append else f"CASE WHEN {columns[-1][0]} > 0 THEN {text} END"
 
 

@@ -40,6 +40,8 @@ LONGEST_FILES = (
     "tests/spark/test_workers_killed.py",
     "tests/chaos/test_streams.py",
     "tests/spark/test_secured.py",
+    "tests/spark/test_zombies.py",
+    "tests/spark/test_clock_jumps.py",
 )
 """Files of unit and of e2e tests that take minutes: they start before others, so that none runs alone at the end."""
 

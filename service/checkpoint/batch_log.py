@@ -16,6 +16,9 @@ from service.checkpoint.files import Files, StateMissing
 
 OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
 
+CLOCK_JUMP = 3_600_000
+"""Milliseconds by which a clock that has not jumped is never ahead of the last tick."""
+
 NO_OFFSET = "-"
 """What Spark writes for a source that has no offset yet."""
 
@@ -59,7 +62,21 @@ def unfinished(files: Files) -> PlannedBatch | None:
 def planned_at(files: Files, number: int) -> int:
     """Return when a batch was planned, in milliseconds since 1970: the time that its rows see."""
     written = files.get(f"{OFFSETS}/{number}") or b"v1\n{}"
-    return int(json.loads(written.decode().splitlines()[1]).get("batchTimestampMs", 0))
+    _version, metadata, *lines = written.decode().splitlines()
+    return seen_time(json.loads(metadata).get("batchTimestampMs", 0), lines)
+
+
+def seen_time(planned: int, lines: Iterable[str]) -> int:
+    """Return the time that the rows of a batch see, in milliseconds since 1970, from when Spark `planned` it and the
+    lines of its sources: that of its tick if Spark's is an hour later.
+
+    A tick has checked its clock (`service.host.clock`). Spark reads its own a moment later, and a clock may jump in
+    between: a batch in the wrong year would lose its state. Ticks are less than an hour apart.
+    """
+    ends = (value_of(line) for line in lines)
+    ticks = [end["now"] for end in ends if isinstance(end, dict) and isinstance(end.get("now"), int)]
+    tick: int = max(ticks, default=0)
+    return tick if tick and planned - tick > CLOCK_JUMP else planned
 
 
 def last(files: Files, log: str) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from service.checkpoint.batch_log import logged, put_offsets, value_of
+from service.checkpoint.batch_log import logged, put_offsets, seen_time, value_of
 from service.checkpoint.files import Files
 
 FORMAT = 1
@@ -79,6 +79,11 @@ class BatchPlan:
             starts={str(position): lines[position] for position in positions},
             sources=tuple(sources),
         )
+
+    @property
+    def time(self) -> int:
+        """The time that the rows of the batch see, in milliseconds since 1970."""
+        return seen_time(self.times["batchTimestampMs"], self.ends)
 
     def begins_at(self, ends: Sequence[str]) -> bool:
         """Return whether the batch is known to begin where the lines `ends` say that another has ended; partitions may

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from service.checkpoint.address import CheckpointAddress
+from service.checkpoint.batch_log import planned_at
 from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.files import FolderFiles, StateMissing, StoredAt
 from service.checkpoint.version import BatchAlreadyDone, ShardState, Version
@@ -83,6 +84,26 @@ def report(shard: int, **more: Any) -> TaskReport:
     return TaskReport(
         **{"metrics": metrics.to_json(), "lines": (f"line {shard}",), "samples": (), "state": (state,)} | more
     )
+
+
+@pytest.mark.parametrize(
+    ("tick", "seen"),
+    [
+        (PLANNED - 3_600_000, PLANNED),
+        (PLANNED - 3_600_001, PLANNED - 3_600_001),
+        (PLANNED - 365 * 86_400_000, PLANNED - 365 * 86_400_000),
+        (PLANNED + 86_400_000, PLANNED),  # the clock was set back
+        (0, PLANNED),  # no tick has come yet
+    ],
+)
+def test_the_time_of_a_batch_is_that_of_its_tick_if_the_clock_has_jumped_ahead_since(
+    spec: JobSpec, tmp_path: Path, tick: int, seen: int
+):
+    log = tmp_path / "checkpoint" / "offsets" / str(BATCH)
+    log.write_text(f"{log.read_text()}\n{json.dumps({'now': tick, 'channels': {}, 'ended': []})}")
+    batch = Batch(report(0), report(1)).given_to(batch_end(spec))
+    assert batch.properties[NOW] == str(seen)
+    assert planned_at(spec.state.open(), BATCH) == seen
 
 
 def test_the_state_is_noted_and_the_driver_receives_the_counts(spec: JobSpec):

@@ -68,7 +68,7 @@ class BatchEnd:
         before = () if self._plan_before is None else self._plan_before.ends
         plan = self._plan(batch)
         context = reports.sparkSession.sparkContext
-        context.setLocalProperty(NOW, str(plan.times["batchTimestampMs"]))
+        context.setLocalProperty(NOW, str(plan.time))
         context.setLocalProperty(PLAN, b64encode(plan.to_bytes()).decode())
         records = records_between(before, plan.ends[: len(self._spec.program.sources)])
         context.setLocalProperty(PROJECTIONS, "NO_CODEGEN" if records is not None and records <= FEW else "FALLBACK")

@@ -35,6 +35,10 @@ MOST_INTERVALS = 10
 """The number of intervals after which a tick is due in any case: batches of nothing but aborted records carry no
 time."""
 
+FARTHEST_SECONDS = 1800.0
+"""The most seconds between two ticks, whatever the interval: the time of a batch is doubted that is an hour later than
+its tick (`batch_log.CLOCK_JUMP`)."""
+
 SPARK_SCHEMA = (
     "shard INT, level INT, kind INT, address INT, channel STRING, sequence LONG, now LONG, watermark LONG,"
     " idle BOOLEAN, payload BINARY, file STRING, port INT"
@@ -65,7 +69,7 @@ class TickReader(SimpleDataSourceStreamReader):
 
     def __init__(self, options: dict[str, str], connect: Callable[[Any], Cluster] = Cluster) -> None:
         self._connect = connect
-        self._interval = int(options["interval"])
+        self._interval = min(int(options["interval"]) / 1000, FARTHEST_SECONDS)
         self._shards = int(options["shards"])
         self._levels: list[int] = json.loads(options["levels"])
         self._topics: dict[str, dict[str, Any]] = json.loads(options["topics"])
@@ -97,8 +101,8 @@ class TickReader(SimpleDataSourceStreamReader):
         channels = self._known(start["channels"])
         if not due and channels == start["channels"]:
             return iter(()), start
-        self._due = time.monotonic() + self._interval / 1000
-        self._latest = time.monotonic() + MOST_INTERVALS * self._interval / 1000
+        self._due = time.monotonic() + self._interval
+        self._latest = time.monotonic() + min(MOST_INTERVALS * self._interval, FARTHEST_SECONDS)
         end = {
             "now": max(now, start["now"] + 1),
             "channels": channels,
@@ -124,7 +128,7 @@ class TickReader(SimpleDataSourceStreamReader):
         """Note that a batch begins, with or without a tick: Spark calls this for the previous batch, on each source."""
         # A partition that is not read yet is not idle, which each tick repeats.
         if not self._always and not end.get("waiting"):
-            self._due = min(time.monotonic() + self._interval / 1000, self._latest)
+            self._due = min(time.monotonic() + self._interval, self._latest)
 
     def _overdue(self) -> bool:
         """Whether the partitions must be requested, though no tick is due."""

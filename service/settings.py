@@ -167,7 +167,7 @@ class BatchSettings(_Group):
     trigger: Milliseconds = Field(
         0, description="Shortest time between the starts of two batches; 0 = as soon as there is data."
     )
-    tick: Milliseconds = Field(1_000, description="How often a batch runs when no data arrives.")
+    tick: Milliseconds = Field(1_000, description="How often a batch runs when no data arrives: 30 minutes at most.")
 
 
 class Topics(_Group):

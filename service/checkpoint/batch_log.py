@@ -73,10 +73,14 @@ def seen_time(planned: int, lines: Iterable[str]) -> int:
     A tick has checked its clock (`service.host.clock`). Spark reads its own a moment later, and a clock may jump in
     between: a batch in the wrong year would lose its state. Ticks are less than an hour apart.
     """
-    ends = (value_of(line) for line in lines)
-    ticks = [end["now"] for end in ends if isinstance(end, dict) and isinstance(end.get("now"), int)]
-    tick: int = max(ticks, default=0)
+    tick = tick_time(map(value_of, lines))
     return tick if tick and planned - tick > CLOCK_JUMP else planned
+
+
+def tick_time(ends: Iterable[Offsets | None]) -> int:
+    """Return the time of the tick among the ends of a batch, in milliseconds since 1970; 0 if there is none."""
+    ticks = [end["now"] for end in ends if isinstance(end, dict) and isinstance(end.get("now"), int)]
+    return max(ticks, default=0)
 
 
 def last(files: Files, log: str) -> int:

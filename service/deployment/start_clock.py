@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from service.checkpoint.batch_log import OFFSETS, ends, last, planned_at
+from service.checkpoint.batch_log import OFFSETS, ends, last, planned_at, tick_time
 from service.checkpoint.files import Files
 from service.deployment.deployment import Deployment
 from service.host.clock import JUMP, in_words
@@ -72,9 +72,7 @@ def noted_time(files: Files) -> float | None:
     planned = last(files, OFFSETS)
     if planned < 0:
         return None
-    ticks = [end["now"] for end in ends(files, planned) if isinstance(end, dict) and isinstance(end.get("now"), int)]
-    newest: int = max(planned_at(files, planned), *ticks, 0)
-    return newest / 1000
+    return max(planned_at(files, planned), tick_time(ends(files, planned))) / 1000
 
 
 def _newest(deployment: Deployment) -> float | None:

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from service.archives import ensure, load
 from service.host.machine import MachineError
 from service.kafka.local_broker.broker import EmbeddedKafka
-from service.kafka.local_broker.jvm_options import class_archive
+from service.kafka.local_broker.jvm_options import broker_classes
 from tests.brokers import Broker, MakeTopic
 from tests.logins import asks_for_password, users
 
@@ -77,7 +77,7 @@ def test_a_transaction_is_read_back(kafka: Broker, make_topic: MakeTopic):
 def test_a_broker_maps_the_archive_of_its_classes_that_the_setup_has_made(kafka: Broker):
     if not isinstance(kafka, EmbeddedKafka):
         pytest.skip("the broker runs in a container")
-    archive = class_archive(ensure(load("kafka")))
+    archive = broker_classes(ensure(load("kafka")))
     assert archive.exists()
     assert str(archive) in Path(f"/proc/{kafka.pid}/maps").read_text()
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from service.archives.class_archive import CREATE
 from service.host.machine import find_java
-from service.spark.driver.jvm import CREATE, Jvm, class_path, options, quoted
+from service.spark.driver.jvm import Jvm, class_path, options, quoted
 from service.spark.driver.jvm_options import tuned, words_of
 
 

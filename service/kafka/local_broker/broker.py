@@ -20,9 +20,10 @@ from types import TracebackType
 from typing import Self
 
 from service.archives import ensure, load
+from service.archives.class_archive import creates_archive, mapped_classes
 from service.host.guard import Guard
 from service.host.machine import MachineError, check_port, disk_full, find_java, free_ports, writing_to
-from service.kafka.local_broker.jvm_options import QUICK_START, creates_archive, mapped_classes
+from service.kafka.local_broker.jvm_options import QUICK_START, broker_classes
 from service.kafka.local_broker.server_properties import LOG_SETTINGS, server_properties
 
 _CLUSTER = "dGFpbHJhY2UtbG9jYWwtMQ"  # Nothing else will ever join, so that every broker may have the same id.
@@ -109,7 +110,7 @@ class EmbeddedKafka:
             jvm += [f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"]
             if not self._kept:
                 jvm += [f"-Djava.io.tmpdir={self._folder}"]  # a broker that is killed leaves what it has unpacked
-            mapped = mapped_classes(jars)
+            mapped = mapped_classes(broker_classes(jars))
             if not (self._folder / "data" / "meta.properties").exists():
                 self._format([*jvm, *mapped])
             self._launch([*jvm, *(() if creates_archive(self._jvm_options) else mapped), *self._jvm_options])

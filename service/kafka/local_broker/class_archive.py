@@ -13,9 +13,10 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from service.archives import ensure, load
+from service.archives.class_archive import CREATE, put
 from service.host.machine import MachineError
 from service.kafka.local_broker.broker import EmbeddedKafka
-from service.kafka.local_broker.jvm_options import CREATE, QUICK_START, class_archive
+from service.kafka.local_broker.jvm_options import QUICK_START, broker_classes
 
 _PATIENCE = 60.0
 """Seconds that an answer of the broker may take on a busy machine."""
@@ -23,7 +24,7 @@ _PATIENCE = 60.0
 
 def main() -> int:
     """Make the archive for this Java and these archives of Kafka, if it is missing. Return the exit code."""
-    target = class_archive(ensure(load("kafka")))
+    target = broker_classes(ensure(load("kafka")))
     if target.exists():
         return 0
     print("making an archive of the broker's Java classes (once; some seconds)", file=sys.stderr)
@@ -34,14 +35,8 @@ def main() -> int:
             _use(kafka.bootstrap)
             kafka.stop()
     except (MachineError, KafkaException) as error:
-        trouble = f" ({error})"
-    if trouble or not part.exists():
-        part.unlink(missing_ok=True)  # an archive of what was loaded until then would be useless
-        print(f"warning: no archive of the broker's classes was made; it will start later{trouble}", file=sys.stderr)
-        return 0
-    for old in target.parent.glob("broker-classes-*.jsa"):
-        old.unlink()
-    part.rename(target)
+        trouble = f"({error})"
+    put(part, target, trouble)
     return 0
 
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from service.archives import ensure, load
+from service.archives.class_archive import CREATE, put
 from service.kafka.local_broker.broker import EmbeddedKafka
 from service.spark.driver.java_classes import own_classes
-from service.spark.driver.jvm import CREATE, class_archive, spark_home
+from service.spark.driver.jvm import driver_classes, spark_home
 
 _TOPIC = "numbers"
 _ROWS = 1000
@@ -39,7 +40,7 @@ def main() -> int:
     folder = Path(os.environ["TAILRACE_ARCHIVES"]) if os.environ.get("TAILRACE_ARCHIVES") else None
     jars = [*ensure(load("spark"), folder)]
     jars.append(own_classes(jars, spark_home() / "jars"))
-    target = class_archive(jars)
+    target = driver_classes(jars)
     if target.exists():
         return 0
     print("making an archive of Java classes (once; half a minute)", file=sys.stderr)
@@ -47,15 +48,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tailrace-classes-") as scratch, EmbeddedKafka() as kafka:
         _fill(kafka.bootstrap)
         trouble = _run(Path(scratch), kafka.bootstrap, f"{CREATE}{part}")
-    if trouble or not part.exists():
-        part.unlink(missing_ok=True)  # an archive of what was loaded until then would be useless
-        print(
-            f"warning: no archive of Java classes was made; starts will take longer {trouble}".rstrip(), file=sys.stderr
-        )
-        return 0
-    for old in target.parent.glob("classes-*.jsa"):
-        old.unlink()
-    part.rename(target)
+    put(part, target, trouble)
     return 0
 
 

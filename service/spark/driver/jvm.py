@@ -6,7 +6,6 @@ that suit a service of many small batches, and with an error stream that goes to
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import shutil
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from service.archives.class_archive import CREATE, class_archive, creates_archive, mapped_classes
 from service.host.guard import Guard
 from service.host.machine import find_java
 from service.spark.driver import allocation
@@ -54,9 +54,6 @@ SPARK_NEEDS: Sequence[str] = (
 _NOT_NEEDED = ("spark-mllib_",)
 """Archives of Spark that are left out. A session searches all archives for extensions, and that of machine learning
 builds its functions by Scala's reflection: an eighth of the processor time of a start."""
-
-CREATE = "-XX:ArchiveClassesAtExit="
-"""The option with which the JVM writes its loaded classes to a file, which takes some seconds at its end."""
 
 
 class JvmFailed(Exception):
@@ -182,19 +179,15 @@ def options(settings: Mapping[str, str], jars: Sequence[Path] = ()) -> list[str]
     """Return the options of the JVM: ours first, so that those of `spark.driver.extraJavaOptions` win."""
     heap = settings.get("spark.driver.memory", "1g")
     given = words_of(settings.get("spark.driver.extraJavaOptions", ""))
-    archive = class_archive(jars) if jars and not any(CREATE in option for option in given) else None
     # A JVM that cannot use the archive prints a warning on standard output, which helps nobody.
-    mapped = [f"-XX:SharedArchiveFile={archive}"] if archive is not None and archive.exists() else []
+    mapped = mapped_classes(driver_classes(jars)) if jars and not creates_archive(given) else []
     return [f"-Xmx{heap}", *tuned(given), *SPARK_NEEDS, "-Xlog:disable", "-Xlog:all=error:stderr", *mapped, *given]
 
 
-def class_archive(jars: Sequence[Path]) -> Path:
-    """Return the place of the archive of classes for this Java and this class path, whether or not it exists; see
-    `class_archive`."""
+def driver_classes(jars: Sequence[Path]) -> Path:
+    """Return the place of the archive of the driver's classes, whether or not it exists; see `class_archive`."""
     path = class_path(spark_home(), jars, {}).split(os.pathsep)
-    parts = [str(Path(_java()).resolve()), *(f"{jar} {Path(jar).stat().st_size}" for jar in path)]
-    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    return jars[0].with_name(f"classes-{digest[:16]}.jsa")
+    return class_archive("classes", Path(_java()), map(Path, path), jars[0].parent)
 
 
 def class_path(home: Path, jars: Sequence[Path], settings: Mapping[str, str]) -> str:

@@ -76,13 +76,15 @@ def _show(bootstrap: str, folder: Path, rate: int, seconds: float) -> int:
         threading.Thread(target=_feed, args=(bootstrap, rate, ended), name="orders"),
         threading.Thread(target=_print, args=(bootstrap, ended), name="changelog"),
     ]
+    end = threading.Timer(seconds, service.stop)
     if seconds:
-        threading.Timer(seconds, service.stop).start()
+        end.start()
     for thread in threads:
         thread.start()
     try:
         return service.run()
     finally:
+        end.cancel()  # after Ctrl-C the process would wait for it
         ended.set()
         for thread in threads:
             thread.join()

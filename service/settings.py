@@ -307,7 +307,8 @@ ELSEWHERE: Mapping[str, str] = {
     PREFIX + "MAVEN_MIRROR": "URL of a repository for the Java archives, in place of the public one.",
     PREFIX + "IVY_SETTINGS": "Ivy settings file that says where to fetch the Java archives.",
     PREFIX + "TEST_KAFKA": "`local` (the default) or `testcontainers`: the broker of the tests.",
-    PREFIX + "TEST_KILLS": "Number of kills in the kill test; 20 by default.",
+    PREFIX + "TEST_KILLS": "Number of kills in the kill test; 10 by default.",
+    PREFIX + "TEST_SCREENSHOTS": "Keep pictures of the status page's tests in `.cache/screenshots`.",
     PREFIX + "TEST_SEED": "Seed of the times of these kills.",
     PREFIX + "TEST_BATCHES": "Number of batches in the test of a worker's memory; 200 by default.",
 }

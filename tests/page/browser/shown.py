@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,10 +12,18 @@ from service.observability.http_server import HttpServer
 from tests.page.stage import Stage
 
 SCREENSHOTS = Path(__file__).resolve().parents[3] / ".cache" / "screenshots"
-"""What the page looked like in the last run: for people, no test compares it."""
+"""What the page looked like in the last run with TAILRACE_TEST_SCREENSHOTS: for people, no test compares it. A third of
+the time of these tests would go into the pictures."""
 
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
+
+
+def photograph(page: Page, name: str) -> None:
+    """Keep what a whole page looks like, if pictures are asked for."""
+    if os.environ.get("TAILRACE_TEST_SCREENSHOTS"):
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
 @dataclass
@@ -31,9 +40,8 @@ class Shown:
         return f"http://127.0.0.1:{self.server.port}/"
 
     def photograph(self, name: str) -> None:
-        """Keep what the whole page looks like."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+        """Keep what the whole page looks like, if pictures are asked for."""
+        photograph(self.page, name)
 
     def listen(self) -> None:
         """Write down every complaint from now on."""

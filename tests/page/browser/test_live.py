@@ -9,12 +9,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from service.host.machine import free_ports
 from tests.brokers import Broker, MakeTopic
-from tests.page.browser.shown import DESK, SCREENSHOTS
+from tests.page.browser.shown import DESK, photograph
 from tests.spark.service_process import ServiceProcess
+from tests.spark.shared_jvm.jvm import SharedJvms
 from tests.spark.topics import feed, limit_records
 
 BASE = 1_700_000_000_000
@@ -44,7 +45,7 @@ def reading(second: int, note: str = "ok", sensor: str = "s1") -> dict[str, Any]
 
 @pytest.fixture
 def service(
-    kafka: Broker, make_topic: MakeTopic, tmp_path: Path
+    kafka: Broker, make_topic: MakeTopic, jvms: SharedJvms, tmp_path: Path
 ) -> Iterator[Callable[[], tuple[ServiceProcess, str, str, str]]]:
     """Starts a service; with a topic that it reads, one that it writes, and its address."""
     (port,) = free_ports(1)
@@ -54,6 +55,7 @@ def service(
         PIPELINE.format(source=source, windows=windows, notes=notes),
         tmp_path,
         kafka.bootstrap,
+        jvms=jvms,
         HTTP__PORT=str(port),
         HTTP__SAMPLES="20",
         RETRY__BACKOFF="10m",
@@ -66,7 +68,7 @@ def service(
         return running, source, notes, f"http://127.0.0.1:{port}/"
 
     yield start
-    running.kill()
+    running.close()
 
 
 @pytest.mark.timeout(900)
@@ -117,7 +119,7 @@ def test_a_running_job_is_shown_as_it_is(
         assert kept.get("group_by_1") == 2, kept
         expect(page.get_by_role("row", name=f"{source}/1")).to_contain_text("2023-11-14 22:17:10")
         expect(page.locator(".samples").first).to_contain_text('{"sensor": "s')
-        _photograph(page, "live")
+        photograph(page, "live")
 
         # A row that its topic does not take any more: the batch fails, and the page shows the error in full.
         limit_records(kafka.bootstrap, notes, LARGEST)
@@ -129,10 +131,5 @@ def test_a_running_job_is_shown_as_it_is(
         assert error["summary"] in error["text"] or error["summary"].splitlines()[0] in error["text"]
         expect(page.locator(".headline", has_text="Failed, will be tried again")).to_be_visible()
         expect(page.locator(".errors pre")).to_contain_text("Traceback")
-        _photograph(page, "live-failed")
+        photograph(page, "live-failed")
         assert errors == []
-
-
-def _photograph(page: Page, name: str) -> None:
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -14,13 +15,15 @@ from hypothesis import settings
 
 from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, KafkaInContainer, MakeTopic
+from tests.spark.service_process import QUICK
+from tests.spark.shared_jvm.jvm import SharedJvms
 
 # The same examples in every run; to look for new ones: make test-unit ARGS="--hypothesis-profile=search".
 settings.register_profile("same", max_examples=6, derandomize=True, database=None)
 settings.register_profile("search", max_examples=200)
 settings.load_profile("same")
 
-STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "service", "spark", "browser"}
+STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "service", "jvms", "spark", "browser"}
 """Fixtures that start a broker, a JVM or a browser, or run the service; a test that asks for one is marked `e2e`."""
 
 BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
@@ -40,13 +43,34 @@ LONGEST_FILES = (
     "tests/spark/test_workers_killed.py",
     "tests/chaos/test_streams.py",
     "tests/spark/test_secured.py",
+    "tests/spark/test_growth.py",
+    "tests/spark/test_placement.py",
     "tests/spark/test_zombies.py",
     "tests/spark/test_clock_jumps.py",
+    "tests/spark/test_large_batches.py",
+    "tests/spark/test_backfill.py",
+    "tests/spark/test_killed_in_a_large_batch.py",
+    "tests/spark/test_replan.py",
+    "tests/spark/test_drawn_values_killed.py",
+    "tests/spark/test_lookups.py",
+    "tests/spark/test_scratch.py",
 )
 """Files of unit and of e2e tests that take minutes: they start before others, so that none runs alone at the end."""
 
-WAITING_WORKERS = 1
+WAITING_WORKERS = 2
 """Processes beyond the number of cores that run tests: e2e tests wait half of their time."""
+
+
+ALLOCATIONS = 20_000
+"""Objects made between two collections of cyclic garbage. With Python's 700, collections take an eighth of the time of
+unit tests, since there are thousands of collected tests to look at."""
+
+
+def pytest_collection_finish() -> None:
+    """Let the collected tests be, and collect garbage less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(ALLOCATIONS, 20, 20)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -87,6 +111,14 @@ def own_kafka() -> Iterator[Callable[..., EmbeddedKafka]]:
     """
     with ExitStack() as brokers:
         yield lambda **options: brokers.enter_context(EmbeddedKafka(**options))
+
+
+@pytest.fixture(scope="session")
+def jvms() -> Iterator[SharedJvms]:
+    """The JVM in which services run that need none of their own."""
+    shared = SharedJvms(QUICK)
+    yield shared
+    shared.close()
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
 """kill -9 of every process at random moments: nothing is lost and nothing is doubled. Who is started again may have
 another number of tasks.
 
-TAILRACE_TEST_KILLS sets the number of kills (20; `make chaos` does 200), TAILRACE_TEST_SEED the moments.
+TAILRACE_TEST_KILLS sets the number of kills (10; `make chaos` does 200), TAILRACE_TEST_SEED the moments.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -20,11 +21,14 @@ import pytest
 from service.kafka.admin import Cluster, TopicSpec
 from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.spark.orders import answers, expected, orders, pipeline
-from tests.spark.service_process import ServiceProcess, signal_to
+from tests.spark.service_process import QUICK, ServiceProcess, signal_to
 from tests.spark.topics import feed
 
-KILLS = int(os.environ.get("TAILRACE_TEST_KILLS", "20"))
+KILLS = int(os.environ.get("TAILRACE_TEST_KILLS", "10"))
 SEED = int(os.environ.get("TAILRACE_TEST_SEED", "7"))
+CONF = json.dumps(QUICK if KILLS < 50 else {})
+"""Spark's settings: only a service that runs for long gains by the JVM's second compiler."""
+
 ROWS_PER_KILL = 240
 BATCH_ROWS = 60
 TARGETS = ("worker", "driver", "worker", "writer", "broker", "worker", "jvm", "writer", "fork_server")
@@ -59,7 +63,7 @@ def test_no_kill_of_any_process_at_any_moment_loses_or_doubles_a_row(
         broker.bootstrap,
         BATCH__ROWS=str(BATCH_ROWS),
         SPARK__MASTER=f"local[{CORES},16]",
-        SPARK__CONF="{}",
+        SPARK__CONF=CONF,
     )
     chaos = Chaos(service, broker, orders(count), random.Random(SEED))
     service.start()

@@ -23,7 +23,7 @@ from confluent_kafka import Producer
 
 from service.kafka.admin import Cluster, TopicSpec
 from service.kafka.local_broker.broker import EmbeddedKafka
-from tests.chaos.test_kills import KILLS, ROWS_PER_KILL, SEED, Chaos
+from tests.chaos.test_kills import CONF, KILLS, ROWS_PER_KILL, SEED, Chaos
 from tests.spark.clocks import YEAR, Clock
 from tests.spark.orders import expected, orders
 from tests.spark.service_process import ServiceProcess, signal_to
@@ -109,7 +109,7 @@ def test_no_kill_in_a_stream_of_chance_hot_keys_and_large_records_loses_or_doubl
     topics = [TopicSpec(name=n, partitions=2, replication=1) for n in ("orders", "salted", "drawn", "pairs")]
     Cluster({"bootstrap.servers": broker.bootstrap}).create(topics)
     text = PIPELINE.format(half=count // 2)
-    service = ServiceProcess(text, tmp_path, broker.bootstrap, BATCH__ROWS="60", SPARK__CONF="{}")
+    service = ServiceProcess(text, tmp_path, broker.bootstrap, BATCH__ROWS="60", SPARK__CONF=CONF)
     chaos = Chaos(service, broker, rows(count), random.Random(SEED))
     service.start()
     for number in range(kills):
@@ -163,7 +163,7 @@ def test_no_kill_loses_or_doubles_a_row_of_a_source_that_is_compacted(
     ]
     Cluster({"bootstrap.servers": broker.bootstrap}).create(topics)
     service = ServiceProcess(
-        NAMES.format(half=count // 2), tmp_path, broker.bootstrap, BATCH__ROWS="60", SPARK__CONF="{}"
+        NAMES.format(half=count // 2), tmp_path, broker.bootstrap, BATCH__ROWS="60", SPARK__CONF=CONF
     )
     chaos = KeyedChaos(service, broker, renamed(count), random.Random(SEED))
     service.start()
@@ -261,7 +261,7 @@ def test_no_kill_while_the_clock_jumps_a_year_ahead_and_back_loses_or_doubles_a_
     Cluster({"bootstrap.servers": broker.bootstrap}).create(topics)
     text = TIMELESS.format(half=count // 2)
     service = ServiceProcess(
-        text, tmp_path, broker.bootstrap, BATCH__ROWS="60", SPARK__CONF="{}", RETRY__ATTEMPTS="1000"
+        text, tmp_path, broker.bootstrap, BATCH__ROWS="60", SPARK__CONF=CONF, RETRY__ATTEMPTS="1000"
     )
     chaos = JumpingChaos(service, broker, paired(count), random.Random(SEED), Clock(tmp_path))
     service.start()

@@ -15,6 +15,10 @@ from socket import AF_INET, AF_INET6, inet_ntop
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from tests.spark.shared_jvm.forks import Process
+from tests.spark.shared_jvm.jvm import SharedJvm, SharedJvms
+from tests.spark.shared_jvm.terms import FOLDER
+
 ROOT = Path(__file__).resolve().parents[2]
 
 QUICK = {
@@ -34,11 +38,22 @@ NOTICED_WITHIN = 60.0
 class ServiceProcess:
     """`tailrace run FILE` with a checkpoint of the test's own; what it says is in `log`."""
 
-    def __init__(self, pipeline: str, folder: Path, bootstrap: str, **settings: str) -> None:
+    def __init__(
+        self,
+        pipeline: str,
+        folder: Path,
+        bootstrap: str,
+        *,
+        jvms: SharedJvms | None = None,
+        log: str = "log",
+        **settings: str,
+    ) -> None:
+        """`jvms` lends the service a JVM; without it each start has a new one. `log` is the name of the log."""
         self.folder = folder
+        self._jvms = jvms
         self._file = folder / "pipeline.sql"
         self._file.write_text(pipeline)
-        self._log = folder / "log"
+        self._log = folder / log
         self._settings = {
             "TAILRACE_KAFKA__BOOTSTRAP_SERVERS": bootstrap,
             "TAILRACE_CHECKPOINT": str(folder / "checkpoint"),
@@ -47,12 +62,11 @@ class ServiceProcess:
             "TAILRACE_SPARK__DRIVER_MEMORY": "768m",
             "TAILRACE_SPARK__CONF": json.dumps(QUICK),
             "TAILRACE_HTTP__PORT": "0",
-            "TAILRACE_BATCH__TICK": "500ms",
             "TAILRACE_RETRY__BACKOFF": "200ms",
             "TAILRACE_LOG_FORMAT": "json",
             **{f"TAILRACE_{name}": value for name, value in settings.items()},
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self.within: Sequence[str] = ()
         """The words of a command that runs the service: its own come after them."""
 
@@ -85,15 +99,26 @@ class ServiceProcess:
 
     def start(self, **more: str) -> None:
         """Start the service; `more` are settings of this start only."""
+        self.call("run", str(self._file), **more)
+
+    def call(self, *arguments: str, **more: str) -> None:
+        """Start `tailrace` with other arguments and the settings of the service."""
+        jvms = None if self.within else self._jvms
+        shared = None if jvms is None else jvms.running()
+        module = "service" if shared is None else "tests.spark.shared_jvm.service"
         environment: Mapping[str, str] = {
             **{k: v for k, v in os.environ.items() if not k.startswith("TAILRACE_")},
             **{k: v for k, v in os.environ.items() if k in ("TAILRACE_ARCHIVES", "TAILRACE_IVY_SETTINGS")},
             **self._settings,
             **{f"TAILRACE_{name}": value for name, value in more.items()},
+            **({} if shared is None else {FOLDER: str(shared.folder)}),
         }
+        if jvms is not None:
+            self._process = jvms.forks.start(module, arguments, environment, self._log)
+            return
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self.within, sys.executable, "-m", "service", "run", str(self._file)],
+                [*self.within, sys.executable, "-m", module, *arguments],
                 cwd=ROOT,
                 env=dict(environment),
                 stdout=log,
@@ -121,10 +146,24 @@ class ServiceProcess:
         self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """kill -9 of the driver, and wait until its JVM has noticed."""
+        """kill -9 of the driver, and wait until its JVM has noticed, or is killed like it."""
         if self._process is None:
             return
         kill_with_descendants(self._process)
+        if (shared := self._lent()) is not None:
+            shared.kill()
+
+    def close(self) -> None:
+        """End the service as `kill` does, but a JVM that it shares goes on."""
+        if self._process is None:
+            return
+        kill_with_descendants(self._process)
+        if (shared := self._lent()) is not None:
+            shared.clear()
+
+    def _lent(self) -> SharedJvm | None:
+        assert self._process is not None
+        return None if self._jvms is None else self._jvms.used_by(self._process.pid)
 
     @property
     def driver(self) -> int:
@@ -228,7 +267,7 @@ def signal_to(pid: int, number: signal.Signals) -> None:
         return
 
 
-def kill_with_descendants(process: subprocess.Popen[bytes]) -> None:
+def kill_with_descendants(process: Process) -> None:
     """kill -9 of a process; those below it get some time to notice, then they are killed as well."""
     family = descendants(process.pid)
     process.kill()

@@ -4,11 +4,7 @@ once."""
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.brokers import Broker, MakeTopic
-from tests.spark.service_process import ROOT, ServiceProcess, kill_with_descendants
+from tests.spark.service_process import ServiceProcess
+from tests.spark.shared_jvm.jvm import SharedJvms
 from tests.spark.topics import debezium, feed, read, upserted
 
 pytestmark = pytest.mark.timeout(900)  # each starts a JVM four times
@@ -126,69 +123,19 @@ class Pipeline:
         assert len(windows) >= len(self.rows) // 60 - 2
 
 
-class Upgrades:
+class Upgrades(ServiceProcess):
     """`tailrace upgrade` as its users run it; what it says is in `log`."""
 
-    def __init__(self, kafka: Broker, folder: Path) -> None:
-        self._log = folder / "upgrade.log"
-        self._settings = {
-            "TAILRACE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap,
-            "TAILRACE_CHECKPOINT": str(folder / "checkpoint"),
-            "TAILRACE_TOPICS__CREATE": "true",
-            "TAILRACE_SPARK__MASTER": "local[2,16]",
-            "TAILRACE_SPARK__DRIVER_MEMORY": "768m",
-            "TAILRACE_BATCH__ROWS": "200",
-            "TAILRACE_BATCH__TICK": "500ms",
-            "TAILRACE_LOG_FORMAT": "json",
-        }
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def log(self) -> str:
-        """Everything that the command has said so far."""
-        return self._log.read_text(errors="replace")
-
-    def start(self, *arguments: str) -> None:
-        """Start it."""
-        others = {k: v for k, v in os.environ.items() if not k.startswith("TAILRACE_") or k == "TAILRACE_ARCHIVES"}
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "service", "upgrade", *arguments],
-                cwd=ROOT,
-                env={**others, **self._settings},
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-
-    def wait(self, seconds: float = 240) -> int:
-        """Wait for its end; the exit code."""
-        assert self._process is not None
-        return self._process.wait(seconds)
-
-    def until(self, what: str, holds: Callable[[], bool], seconds: float = 240) -> None:
-        """Wait until `what` holds, while it runs."""
-        assert self._process is not None
-        deadline = time.monotonic() + seconds
-        while not holds():
-            assert self._process.poll() is None, f"it has ended, but {what} was to hold; it said:\n{self.log[-4000:]}"
-            assert time.monotonic() < deadline, f"not within {seconds} s: {what}; it said:\n{self.log[-4000:]}"
-            time.sleep(0.1)
-
-    def kill(self) -> None:
-        """kill -9 of the command and of all that it has started."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        kill_with_descendants(self._process)
+    def __init__(self, kafka: Broker, folder: Path, jvms: SharedJvms) -> None:
+        super().__init__("", folder, kafka.bootstrap, jvms=jvms, log="upgrade.log", BATCH__ROWS="200")
 
 
 @pytest.fixture
-def upgrades(kafka: Broker, tmp_path: Path) -> Iterator[Upgrades]:
+def upgrades(kafka: Broker, tmp_path: Path, jvms: SharedJvms) -> Iterator[Upgrades]:
     """The command, ended with the test."""
-    made = Upgrades(kafka, tmp_path)
+    made = Upgrades(kafka, tmp_path, jvms)
     yield made
-    made.kill()
+    made.close()
 
 
 def test_what_is_new_is_backfilled_while_the_query_is_stopped(
@@ -207,11 +154,11 @@ def test_what_is_new_is_backfilled_while_the_query_is_stopped(
     assert job.wait() == 0
     pipeline.feed(300)  # what comes now is for the changed query
     arguments = ("--from", "earliest", str(pipeline.file))
-    upgrades.start("--check", *arguments)
+    upgrades.call("upgrade", "--check", *arguments)
     assert upgrades.wait() == 0, upgrades.log
     assert "totals: table orders: 900 records are read again\n" in upgrades.log
     assert "totals: table refunds: " in upgrades.log
-    upgrades.start(*arguments)
+    upgrades.call("upgrade", *arguments)
     assert upgrades.wait() == 0, upgrades.log[-4000:]
     assert "the changed query has taken over" in upgrades.log
     assert not (tmp_path / "checkpoint/totals/tailrace/backfill").exists()
@@ -253,11 +200,11 @@ def test_all_jobs_of_a_pipeline_are_backfilled_before_it_runs(
     assert job.wait() == 0
     pipeline.file.write_text(two_jobs("".join(others), large))
     arguments = ("--stopped", "--from", "earliest", str(pipeline.file))
-    upgrades.start(*arguments)
+    upgrades.call("upgrade", *arguments)
     upgrades.until("a backfill is under way", lambda: '"records_left"' in upgrades.log)
     upgrades.kill()
     for _ in range(2):
-        upgrades.start(*arguments)
+        upgrades.call("upgrade", *arguments)
         assert upgrades.wait() == 0, upgrades.log[-4000:]
     assert upgrades.log.count("the changed query has taken over") == 2
     assert upgrades.log.count("the checkpoint belongs to this query") == 2

@@ -152,7 +152,7 @@ def test_what_driver_and_executors_say_is_for_nobody_else(
     if secret:
         (tmp_path / "secret").write_text(SECRET)
         own["SPARK__SECRET_FILE"] = str(tmp_path / "secret")
-    running = service(totals.query, kafka.bootstrap, **own)
+    running = service(totals.query, kafka.bootstrap, own_jvm=True, **own)
     with capturing(range(port, port + PORTS_TRIED), NEEDLES) as capture:
         running.start()
         totals.feed(50)
@@ -179,7 +179,7 @@ def test_an_executor_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(
 ):
     totals = Totals(kafka, make_topic)
     port, web = free_ports(2)
-    running = service(totals.query, kafka.bootstrap, HTTP__PORT=str(web), **settings(port))
+    running = service(totals.query, kafka.bootstrap, own_jvm=True, HTTP__PORT=str(web), **settings(port))
     running.start()
     totals.feed(20)
     running.until("every row is counted", totals.right)

@@ -52,7 +52,9 @@ def test_blocks_of_attempts_that_were_killed_are_gone_when_the_batch_is_done_aga
     chosen = Random(1)
     rows = ((i % 2, {"id": i, "note": chosen.randbytes(WIDTH // 2).hex()}) for i in range(KEYS))
     feed(kafka.bootstrap, notes, rows)
-    running = service(QUERY.format(notes=notes, lengths=lengths), kafka.bootstrap, BATCH__BYTES=str(256 << 20))
+    running = service(
+        QUERY.format(notes=notes, lengths=lengths), kafka.bootstrap, own_jvm=True, BATCH__BYTES=str(256 << 20)
+    )
     left: set[str] = set()
     for _ in range(KILLS):
         running.start()

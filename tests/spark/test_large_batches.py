@@ -56,7 +56,7 @@ def test_a_hot_key_with_more_pairs_than_fit_anywhere(
     a, b, sink = make_topic("a"), make_topic("b"), make_topic("totals")
     feed(kafka.bootstrap, a, ((i % 2, {"k": 1, "v": i}) for i in range(side)))
     feed(kafka.bootstrap, b, ((i % 2, {"k": 1, "w": i}) for i in range(side)))
-    running = service(HOT.format(a=a, b=b, sink=sink, below=below), kafka.bootstrap)
+    running = service(HOT.format(a=a, b=b, sink=sink, below=below), kafka.bootstrap, own_jvm=True)
     running.start()
     highest = 0
     while not running.ended():

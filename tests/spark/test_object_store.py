@@ -16,7 +16,7 @@ from service.spark.driver.configuration import configured
 from tests.brokers import Broker, MakeTopic
 from tests.spark.fake_gcs import fake_gcs
 from tests.spark.fake_s3 import fake_s3, s3_settings, unchunked
-from tests.spark.service_process import ServiceProcess
+from tests.spark.service_process import QUICK, ServiceProcess
 from tests.spark.topics import feed, read, upserted
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
@@ -101,7 +101,7 @@ def goes_on(
     def are(expected: dict[str, int]) -> bool:
         return {row["name"]: row["total"] for row in upserted(read(kafka.bootstrap, totals)).values()} == expected
 
-    running = service(query, kafka.bootstrap, CHECKPOINT=checkpoint, SPARK__CONF=json.dumps(conf))
+    running = service(query, kafka.bootstrap, CHECKPOINT=checkpoint, SPARK__CONF=json.dumps({**QUICK, **conf}))
     running.start()
     feed(kafka.bootstrap, orders, [(number % 2, {"name": f"n{number % 3}", "amount": 1}) for number in range(300)])
     running.until("every row is counted", lambda: are({"n0": 100, "n1": 100, "n2": 100}))

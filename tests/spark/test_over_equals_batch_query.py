@@ -10,6 +10,7 @@ import duckdb
 from tests.brokers import Broker, MakeTopic
 from tests.spark.orders import orders
 from tests.spark.service_process import ServiceProcess
+from tests.spark.shared_jvm.jvm import SharedJvms
 from tests.spark.topics import feed, read
 
 COUNT = 6_000
@@ -57,11 +58,11 @@ def expected() -> list[tuple[int, ...]]:
 
 
 def test_windows_over_a_bounded_topic_end_with_the_answer_of_a_batch_query(
-    kafka: Broker, make_topic: MakeTopic, tmp_path: Path
+    kafka: Broker, make_topic: MakeTopic, jvms: SharedJvms, tmp_path: Path
 ) -> None:
     source, sink = make_topic("orders"), make_topic("answers")
     feed(kafka.bootstrap, source, orders(COUNT))
-    service = ServiceProcess(pipeline(source, sink), tmp_path, kafka.bootstrap, BATCH__ROWS="1500")
+    service = ServiceProcess(pipeline(source, sink), tmp_path, kafka.bootstrap, jvms=jvms, BATCH__ROWS="1500")
     service.start()
     assert service.wait() == 0, service.log[-4000:]
     rows = [json.loads(value) for _, value in read(kafka.bootstrap, sink) if value is not None]

@@ -28,7 +28,9 @@ def test_the_values_of_records_and_old_objects_are_given_back_when_no_more_come_
     # What outlives one collection is old: so a start already leaves garbage among old objects.
     java = f"-XX:TieredStopAtLevel=1 -XX:MaxTenuringThreshold=0 -Xlog:gc:file={collections}"
     conf = {"spark.driver.extraJavaOptions": java}
-    running = service(PIPELINE.format(source=source, sink=sink), kafka.bootstrap, SPARK__CONF=json.dumps(conf))
+    running = service(
+        PIPELINE.format(source=source, sink=sink), kafka.bootstrap, own_jvm=True, SPARK__CONF=json.dumps(conf)
+    )
 
     def asked_for() -> int:
         """Collections that the program has asked for."""
@@ -59,7 +61,7 @@ def test_nothing_of_a_run_is_left_after_a_kill_of_its_driver_or_of_all_of_it_at_
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], temporary: Path
 ) -> None:
     source, sink = make_topic("source"), make_topic("counts")
-    running = service(PIPELINE.format(source=source, sink=sink), kafka.bootstrap)
+    running = service(PIPELINE.format(source=source, sink=sink), kafka.bootstrap, own_jvm=True)
 
     def counted(rows: int) -> None:
         feed(kafka.bootstrap, source, [(0, {"name": "ann"})])

@@ -91,6 +91,7 @@ def test_a_pipeline_runs_over_tls_with_two_logins_and_no_secret_is_anywhere(
     running = service(
         text,
         secured.kafka.bootstrap,
+        own_jvm=True,
         **secured.settings("ann"),
         KAFKA__TLS__KEY_PASSWORD=OF_THE_KEY,
         SECRETS_DIR=str(given.parent),

@@ -25,7 +25,7 @@ from service.spark.query.shard_state import version_before
 from tests.brokers import Broker, MakeTopic
 from tests.spark.fake_gcs import fake_gcs
 from tests.spark.fake_s3 import fake_s3, s3_settings
-from tests.spark.service_process import ServiceProcess
+from tests.spark.service_process import QUICK, ServiceProcess
 from tests.spark.store_requests import RequestLog, StoreRequest
 from tests.spark.topics import feed
 
@@ -168,7 +168,7 @@ def test_each_request_of_a_batch_is_for_something_and_a_batch_that_received_only
         INSERT INTO totals SELECT name, SUM(amount) FROM orders GROUP BY name;
     """
     with store(tmp_path) as real:
-        conf = {**real.conf, "spark.sql.streaming.minBatchesToRetain": str(RETAINED)}
+        conf = {**QUICK, **real.conf, "spark.sql.streaming.minBatchesToRetain": str(RETAINED)}
         running = service(
             query,
             kafka.bootstrap,

@@ -15,6 +15,7 @@ import duckdb
 from tests.brokers import Broker, MakeTopic
 from tests.spark.orders import BASE
 from tests.spark.service_process import ServiceProcess
+from tests.spark.shared_jvm.jvm import SharedJvms
 from tests.spark.topics import debezium, feed, read, upserted
 
 COUNT, BATCH = 4_000, 300
@@ -145,12 +146,12 @@ def answered(bootstrap: str, sinks: dict[str, str]) -> dict[str, list[tuple[Any,
 
 
 def test_windows_and_top_n_that_are_killed_end_with_the_answer_of_a_batch_query(
-    kafka: Broker, make_topic: MakeTopic, tmp_path: Path
+    kafka: Broker, make_topic: MakeTopic, jvms: SharedJvms, tmp_path: Path
 ) -> None:
     source, sinks = make_topic("everything"), {name: make_topic(name) for name in SINKS}
     given = rows(COUNT)
     feed(kafka.bootstrap, source, islice(given, COUNT // 2))
-    service = ServiceProcess(pipeline(source, sinks), tmp_path, kafka.bootstrap, BATCH__ROWS=str(BATCH))
+    service = ServiceProcess(pipeline(source, sinks), tmp_path, kafka.bootstrap, jvms=jvms, BATCH__ROWS=str(BATCH))
 
     def batches() -> int:
         return sum(event["event"] == "batch" for event in service.events())

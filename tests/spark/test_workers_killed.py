@@ -34,7 +34,7 @@ def test_the_next_batch_does_not_fail(
 ) -> None:
     source, sink = make_topic("source", partitions=CORES), make_topic("totals")
     many = {"SPARK__MASTER": f"local[{CORES},16]", "BATCH__TICK": "1h"}
-    running = service(PIPELINE.format(source=source, sink=sink), kafka.bootstrap, **many)
+    running = service(PIPELINE.format(source=source, sink=sink), kafka.bootstrap, own_jvm=True, **many)
     fed = 0
 
     def feed_to(partitions: int) -> None:

@@ -45,15 +45,14 @@ class ServiceProcess:
         bootstrap: str,
         *,
         jvms: SharedJvms | None = None,
-        log: str = "log",
         **settings: str,
     ) -> None:
-        """`jvms` lends the service a JVM; without it each start has a new one. `log` is the name of the log."""
+        """`jvms` lends the service a JVM; without it each start has a new one."""
         self.folder = folder
         self._jvms = jvms
         self._file = folder / "pipeline.sql"
         self._file.write_text(pipeline)
-        self._log = folder / log
+        self._log = folder / "log"
         self._settings = {
             "TAILRACE_KAFKA__BOOTSTRAP_SERVERS": bootstrap,
             "TAILRACE_CHECKPOINT": str(folder / "checkpoint"),
@@ -147,22 +146,19 @@ class ServiceProcess:
 
     def kill(self) -> None:
         """kill -9 of the driver, and wait until its JVM has noticed, or is killed like it."""
-        if self._process is None:
-            return
-        kill_with_descendants(self._process)
-        if (shared := self._lent()) is not None:
+        if (shared := self._kill_driver()) is not None:
             shared.kill()
 
     def close(self) -> None:
         """End the service as `kill` does, but a JVM that it shares goes on."""
-        if self._process is None:
-            return
-        kill_with_descendants(self._process)
-        if (shared := self._lent()) is not None:
+        if (shared := self._kill_driver()) is not None:
             shared.clear()
 
-    def _lent(self) -> SharedJvm | None:
-        assert self._process is not None
+    def _kill_driver(self) -> SharedJvm | None:
+        """Kill the driver and what is below it. Return the shared JVM, if the service was the last to use it."""
+        if self._process is None:
+            return None
+        kill_with_descendants(self._process)
         return None if self._jvms is None else self._jvms.used_by(self._process.pid)
 
     @property

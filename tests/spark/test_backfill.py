@@ -17,7 +17,7 @@ from tests.spark.service_process import ServiceProcess
 from tests.spark.shared_jvm.jvm import SharedJvms
 from tests.spark.topics import debezium, feed, read, upserted
 
-pytestmark = pytest.mark.timeout(900)  # each starts a JVM four times
+pytestmark = pytest.mark.timeout(900)  # each starts Spark four times
 
 BEFORE = """
     SET 'pipeline.name' = 'totals';
@@ -127,7 +127,10 @@ class Upgrades(ServiceProcess):
     """`tailrace upgrade` as its users run it; what it says is in `log`."""
 
     def __init__(self, kafka: Broker, folder: Path, jvms: SharedJvms) -> None:
-        super().__init__("", folder, kafka.bootstrap, jvms=jvms, log="upgrade.log", BATCH__ROWS="200")
+        own = folder / "upgrade"
+        own.mkdir()
+        checkpoint = str(folder / "checkpoint")
+        super().__init__("", own, kafka.bootstrap, jvms=jvms, CHECKPOINT=checkpoint, BATCH__ROWS="200")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.spark import test_backfill
 from tests.spark.service_process import ServiceProcess
 from tests.spark.test_backfill import Pipeline, Upgrades
 
-pytestmark = pytest.mark.timeout(900)  # each starts a JVM four times
+pytestmark = pytest.mark.timeout(900)  # each starts Spark four times
 upgrades = test_backfill.upgrades
 
 

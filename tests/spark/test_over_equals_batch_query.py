@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Callable
 
 import duckdb
 
 from tests.brokers import Broker, MakeTopic
 from tests.spark.orders import orders
 from tests.spark.service_process import ServiceProcess
-from tests.spark.shared_jvm.jvm import SharedJvms
 from tests.spark.topics import feed, read
 
 COUNT = 6_000
@@ -58,12 +57,12 @@ def expected() -> list[tuple[int, ...]]:
 
 
 def test_windows_over_a_bounded_topic_end_with_the_answer_of_a_batch_query(
-    kafka: Broker, make_topic: MakeTopic, jvms: SharedJvms, tmp_path: Path
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
 ) -> None:
     source, sink = make_topic("orders"), make_topic("answers")
     feed(kafka.bootstrap, source, orders(COUNT))
-    service = ServiceProcess(pipeline(source, sink), tmp_path, kafka.bootstrap, jvms=jvms, BATCH__ROWS="1500")
-    service.start()
-    assert service.wait() == 0, service.log[-4000:]
+    running = service(pipeline(source, sink), kafka.bootstrap, BATCH__ROWS="1500")
+    running.start()
+    assert running.wait() == 0, running.log[-4000:]
     rows = [json.loads(value) for _, value in read(kafka.bootstrap, sink) if value is not None]
     assert sorted(tuple(row.values()) for row in rows) == expected()

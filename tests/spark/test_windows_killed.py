@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -15,7 +14,6 @@ import duckdb
 from tests.brokers import Broker, MakeTopic
 from tests.spark.orders import BASE
 from tests.spark.service_process import ServiceProcess
-from tests.spark.shared_jvm.jvm import SharedJvms
 from tests.spark.topics import debezium, feed, read, upserted
 
 COUNT, BATCH = 4_000, 300
@@ -146,26 +144,26 @@ def answered(bootstrap: str, sinks: dict[str, str]) -> dict[str, list[tuple[Any,
 
 
 def test_windows_and_top_n_that_are_killed_end_with_the_answer_of_a_batch_query(
-    kafka: Broker, make_topic: MakeTopic, jvms: SharedJvms, tmp_path: Path
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
 ) -> None:
     source, sinks = make_topic("everything"), {name: make_topic(name) for name in SINKS}
     given = rows(COUNT)
     feed(kafka.bootstrap, source, islice(given, COUNT // 2))
-    service = ServiceProcess(pipeline(source, sinks), tmp_path, kafka.bootstrap, jvms=jvms, BATCH__ROWS=str(BATCH))
+    running = service(pipeline(source, sinks), kafka.bootstrap, BATCH__ROWS=str(BATCH))
 
     def batches() -> int:
-        return sum(event["event"] == "batch" for event in service.events())
+        return sum(event["event"] == "batch" for event in running.events())
 
-    service.start()
-    service.until("both jobs have done some batches", lambda: batches() >= 8)
+    running.start()
+    running.until("both jobs have done some batches", lambda: batches() >= 8)
     feed(kafka.bootstrap, source, given)
     # Each of the two jobs reads a half in seven batches. They go on while we look.
     half = 2 * math.ceil(COUNT / 2 / BATCH)
-    service.until("they are in the midst of the rest", lambda: batches() >= half + 4)
-    assert not service.ended()
-    service.kill()
-    service.start()
-    assert service.wait() == 0, service.log[-4000:]
+    running.until("they are in the midst of the rest", lambda: batches() >= half + 4)
+    assert not running.ended()
+    running.kill()
+    running.start()
+    assert running.wait() == 0, running.log[-4000:]
     found, batch = answered(kafka.bootstrap, sinks), expected()
     for name in SINKS:
         assert found[name] == batch[name], name

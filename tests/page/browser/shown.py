@@ -39,10 +39,6 @@ class Shown:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.port}/"
 
-    def photograph(self, name: str) -> None:
-        """Keep what the whole page looks like, if pictures are asked for."""
-        photograph(self.page, name)
-
     def listen(self) -> None:
         """Write down every complaint from now on."""
         page, complaints = self.page, self.complaints

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.page.browser.shown import DESK, PHONE, Shown
+from tests.page.browser.shown import DESK, PHONE, Shown, photograph
 from tests.page.scenes import SCENES
 
 pytestmark = pytest.mark.timeout(900)
@@ -56,7 +56,7 @@ def accessibility(page: Page) -> list[str]:
 @pytest.mark.parametrize(("size", "dark"), LOOKS, ids=look_id)
 def test_the_page_is_readable(show: Callable[..., Shown], scene: str, size: dict[str, int], dark: bool):
     shown = show(SCENES[scene](), size=size, dark=dark)
-    shown.photograph(f"{scene}-{look_id(size)}-{look_id(dark)}")
+    photograph(shown.page, f"{scene}-{look_id(size)}-{look_id(dark)}")
     assert shown.page.evaluate(OVERFLOW) <= 0, "the page is wider than the screen"
     assert accessibility(shown.page) == []
     assert shown.complaints == []
@@ -75,7 +75,7 @@ def test_without_colours_a_grade_is_still_seen(show: Callable[..., Shown]):
     shown = show(SCENES["several"]())
     session = shown.page.context.new_cdp_session(shown.page)
     session.send("Emulation.setEmulatedVisionDeficiency", {"type": "achromatopsia"})
-    shown.photograph("several-without-colours")
+    photograph(shown.page, "several-without-colours")
     signs = shown.page.locator("nav .sign")
     assert sorted(signs.all_text_contents()) == ["✓good: ", "✓good: ", "✕trouble: ", "✕trouble: "]
 

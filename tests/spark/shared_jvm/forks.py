@@ -91,6 +91,7 @@ class ForkServer:
                 if code:
                     self._ended[pid] = code[0]
                 else:
+                    self._ended.pop(pid, None)  # the system gives a number again
                     self._forked.append(pid)
                 self._changed.notify_all()
 
@@ -101,6 +102,7 @@ class Forked:
     def __init__(self, pid: int, server: ForkServer) -> None:
         self._pid = pid
         self._server = server
+        self._code: int | None = None
 
     @property
     def pid(self) -> int:
@@ -109,14 +111,19 @@ class Forked:
 
     def poll(self) -> int | None:
         """Return its exit code, None while it runs."""
-        return self._server.wait(self._pid, 0)
+        return self._wait(0)
 
     def wait(self, timeout: float | None = None) -> int:
         """Return its exit code when it has ended. Raises subprocess.TimeoutExpired."""
-        code = self._server.wait(self._pid, timeout)
+        code = self._wait(timeout)
         if code is None:
             raise subprocess.TimeoutExpired("tailrace", timeout or 0.0)
         return code
+
+    def _wait(self, seconds: float | None) -> int | None:
+        if self._code is None:
+            self._code = self._server.wait(self._pid, seconds)
+        return self._code
 
     def send_signal(self, sig: int) -> None:
         """Send a signal, unless it has ended."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -16,9 +17,11 @@ from time import monotonic, sleep
 import psycopg
 
 from service.host.machine import free_ports
+from tests.spark.service_process import alive, descendants, signal_to
 
 PASSWORD = "open+sesame/1"
 _STARTING = 120.0
+_STOPPING = 30.0
 
 
 class Postgres:
@@ -66,10 +69,18 @@ class Postgres:
                 sleep(0.1)
 
     def stop(self) -> None:
-        """At once, as a machine that goes."""
+        """At once, as a machine that goes. Its connections are processes of their own, which would answer for a while
+        after the server has gone."""
         if self._server is not None:
+            connections = descendants(self._server.pid)
             self._server.kill()
             self._server.wait()
+            for pid in connections:
+                signal_to(pid, signal.SIGKILL)
+            until = monotonic() + _STOPPING
+            while any(map(alive, connections)):
+                assert monotonic() < until, connections
+                sleep(0.01)
             self._server = None
             (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
 

@@ -20,9 +20,8 @@ FIXED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     _STREAMING + "metricsEnabled": "false",
     _STREAMING + "noDataMicroBatches.enabled": "false",
-    # A search for rows asks Kafka for the end of every partition, and takes two milliseconds of a processor here and as
-    # many there. Only where no rows wait at the end of a batch is there another search.
-    _STREAMING + "pollingDelay": "25ms",
+    # The search for rows waits by itself where there are none (`java/tailrace/kafka/Silence.java`).
+    _STREAMING + "pollingDelay": "5ms",
     _STREAMING + "numRecentProgressUpdates": "50",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "service.spark.driver.worker_daemon",

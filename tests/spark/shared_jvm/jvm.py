@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
@@ -28,6 +29,7 @@ from service.spark.driver.worker_sockets import worker_sockets
 from service.spark.internals.workers import GATEWAY_PORT, GATEWAY_SECRET
 from tests.spark.shared_jvm.forks import ForkServer
 from tests.spark.shared_jvm.terms import ADDRESS, BEFORE_TESTS, LOCK, LOG, environment, started_with
+from tests.spark.shared_jvm.worker_forks import WorkerForks
 
 
 class SharedJvm:
@@ -43,7 +45,9 @@ class SharedJvm:
             self._jvm = Jvm(settings, jars, self.folder, self._printed)
             self._jvm.connect()
             port, secret = os.environ[GATEWAY_PORT], os.environ[GATEWAY_SECRET]
-        address = {"port": port, "secret": secret, "pid": self._jvm.process.pid, **terms}
+        self._workers = WorkerForks(self.folder)
+        python = str(self._workers.python)
+        address = {"port": port, "secret": secret, "pid": self._jvm.process.pid, "python": python, **terms}
         (self.folder / ADDRESS).write_text(json.dumps(address))
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(port), auth_token=secret))
 
@@ -51,10 +55,18 @@ class SharedJvm:
         """Return whether the JVM has not ended."""
         return self._jvm.process.poll() is None
 
+    def java(self, name: str) -> Any:
+        """Return py4j's view of a class by its full name."""
+        return getattr(self._gateway.jvm, name)
+
     def used_by(self, pid: int) -> bool:
         """Return whether the service with this process id was the last to use the JVM."""
         user = self.folder / LOCK
         return user.exists() and user.read_text() == str(pid)
+
+    def workers(self) -> list[int]:
+        """Return the processes from which workers are forked, of services that use the JVM now."""
+        return self._workers.forks()
 
     def clear(self) -> None:
         """Stop the Spark that a killed service has left running."""
@@ -73,6 +85,7 @@ class SharedJvm:
         with suppress(Py4JError):
             self._gateway.close()
         self._jvm.close()
+        self._workers.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _printed(self, line: str) -> None:

@@ -33,6 +33,7 @@ class LentJvm(Jvm):
 
     def __init__(self, lent: Mapping[str, Any], folder: Path, lock: int, on_line: Callable[[str], None]) -> None:
         self._gateway = {GATEWAY_PORT: str(lent["port"]), GATEWAY_SECRET: str(lent["secret"])}
+        self._python = str(lent["python"])
         self._lock = lock
         self._on_line = on_line
         self._log = folder / LOG
@@ -45,7 +46,7 @@ class LentJvm(Jvm):
 
     def connect(self) -> None:
         """Give the address of the JVM to PySpark."""
-        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = self._python
         os.environ.update(self._gateway)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@ package tailrace.kafka;
 
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -29,7 +30,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>Options are those of Spark's source, and some more. `source` is the number that the service
  * knows it by. `readers` is the number of tasks that read, 0 for one a Kafka
  * partition. `columns`, `records` and `bytes` say what a block holds ({@link BlockShape}). `ends` is a file with the offsets up to which batches read for now, in
- * Spark's JSON; without it they read what is there. What a batch reads, and what the checkpoint keeps of it, is Spark's
+ * Spark's JSON; without it they read what is there. `pause` are the milliseconds that a search for
+ * rows may wait for one ({@link Silence}). What a batch reads, and what the checkpoint keeps of it, is Spark's
  * own.
  */
 public class KafkaSource implements TableProvider {
@@ -46,6 +48,8 @@ public class KafkaSource implements TableProvider {
 }
 
 class KafkaTopics implements SupportsRead {
+    private static final String PREFIX = "kafka.";
+
     private final SupportsRead spark;
 
     KafkaTopics(SupportsRead spark) {
@@ -70,7 +74,22 @@ class KafkaTopics implements SupportsRead {
                 new BlockShape(options),
                 options.getInt("readers", 0),
                 options.getInt("source", 0),
-                (String) options.getOrDefault("ends", ""));
+                (String) options.getOrDefault("ends", ""),
+                options.getInt("pause", 0),
+                properties(options));
+    }
+
+    /** Kafka's properties among the options. */
+    private static Map properties(CaseInsensitiveStringMap options) {
+        Map found = new HashMap();
+        for (Object each : options.asCaseSensitiveMap().entrySet()) {
+            Map.Entry option = (Map.Entry) each;
+            String name = (String) option.getKey();
+            if (name.toLowerCase().startsWith(PREFIX)) {
+                found.put(name.substring(PREFIX.length()), option.getValue());
+            }
+        }
+        return found;
     }
 }
 
@@ -80,8 +99,12 @@ class KafkaScan implements ScanBuilder, Scan {
     private final int readers;
     private final int source;
     private final String ends;
+    private final int pause;
+    private final Map properties;
 
-    KafkaScan(Scan spark, BlockShape shape, int readers, int source, String ends) {
+    KafkaScan(Scan spark, BlockShape shape, int readers, int source, String ends, int pause, Map properties) {
+        this.pause = pause;
+        this.properties = properties;
         this.spark = spark;
         this.shape = shape;
         this.readers = readers;
@@ -102,7 +125,8 @@ class KafkaScan implements ScanBuilder, Scan {
     }
 
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-        return new KafkaStream(spark.toMicroBatchStream(checkpoint), shape, readers, source, ends);
+        MicroBatchStream stream = spark.toMicroBatchStream(checkpoint);
+        return new KafkaStream(stream, shape, readers, source, ends, new Silence(properties, pause, Silence.SEARCH));
     }
 }
 

@@ -33,10 +33,12 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
     private final int readers;
     private final int source;
     private final String ends;
+    private final Silence silence;
     private volatile String consumers = "";
 
-    KafkaStream(MicroBatchStream spark, BlockShape shape, int readers, int source, String ends) {
+    KafkaStream(MicroBatchStream spark, BlockShape shape, int readers, int source, String ends, Silence silence) {
         this.ends = ends;
+        this.silence = silence;
         this.spark = spark;
         this.shape = shape;
         this.limited = (SupportsAdmissionControl) spark;
@@ -67,7 +69,13 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
     }
 
     public Offset latestOffset(Offset start, ReadLimit limit) {
-        return ends.isEmpty() ? limited.latestOffset(start, limit) : boundedOffset(start, limit);
+        Map from = offsets(start);
+        if (silence.lasts(from)) {
+            return start;
+        }
+        Offset end = ends.isEmpty() ? limited.latestOffset(start, limit) : boundedOffset(start, limit);
+        silence.searched(from, offsets(end));
+        return end;
     }
 
     /**
@@ -137,10 +145,12 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
     }
 
     public void commit(Offset end) {
+        silence.batch();
         spark.commit(end);
     }
 
     public void stop() {
+        silence.close();
         spark.stop();
         Consumers.close(consumers);
     }

@@ -1,0 +1,126 @@
+"""Spark's Python workers in the shared JVM, forked from a process that has imported their modules before.
+
+Each service that uses the JVM has workers of its own, and these a process from which they are forked
+(`service/spark/driver/worker_daemon.py`), which takes a second to import what they need. Here that process is a fork
+itself, of `python -m tests.spark.shared_jvm.worker_forks SOCKET`. Spark starts the program that `python_of_workers`
+makes; that hands on its streams, and waits for the end of the fork.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from service.spark.driver.fork_server import LARGEST
+from service.spark.internals.workers import WORKER
+from tests.spark.shared_jvm.terms import BEFORE_TESTS
+
+ROOT = Path(__file__).resolve().parents[3]
+
+DAEMON = "service.spark.driver.worker_daemon"
+"""The module that serves workers. It changes the environment of a process that imports it."""
+
+_PROGRAM = """#!{python} -ES
+import os, sys
+words = sys.argv[1:]
+if words == ["-m", "{daemon}", "{worker}"]:
+    import json, socket
+    asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    asking.connect("{socket}")
+    socket.send_fds(asking, [json.dumps(dict(os.environ)).encode()], [0, 1, 2])
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(asking.fileno(), 0)
+    os.dup2(nowhere, 1)
+    os.execv("/bin/cat", ["cat"])
+os.execv("{python}", ["{python}", *words])
+"""
+
+
+class WorkerForks:
+    """The process from which the processes of workers are forked. It ends with this one."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is for its socket, and for the program that Spark starts."""
+        address = folder / "workers"
+        self.python = folder / "python"
+        self.python.write_text(_PROGRAM.format(python=sys.executable, daemon=DAEMON, worker=WORKER, socket=address))
+        self.python.chmod(0o755)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(address)],
+            cwd=ROOT,
+            env=BEFORE_TESTS,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self._process.stdout.read()  # it closes when the socket is there
+
+    def forks(self) -> list[int]:
+        """Return its forks that run."""
+        task = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        return [int(pid) for pid in task.read_text().split()]
+
+    def close(self) -> None:
+        """End it, and no fork of it."""
+        self._process.communicate()
+
+
+def main() -> NoReturn:
+    """Import the modules, then fork a child for each program that asks, until standard input closes."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(sys.argv[1])
+    listener.listen(64)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    daemon = importlib.import_module(DAEMON)
+    for module in (WORKER, *daemon.PRELOADED):
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([listener.fileno(), 0], [], [])
+        if 0 in ready:
+            os._exit(0)
+        asking, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            _become(asking, daemon.main)
+        asking.close()
+
+
+def _become(asking: socket.socket, serve: Callable[[], None]) -> NoReturn:
+    """Serve workers with the streams and the environment of the program that asks, which waits for our end."""
+    code = 1
+    try:
+        message, streams, _, _ = socket.recv_fds(asking, LARGEST, 3)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.environ.clear()
+        os.environ.update(json.loads(message))
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        sys.argv = [DAEMON, WORKER]
+        sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115  (for the life of the process)
+        sys.stderr = open(2, "w")  # noqa: SIM115
+        serve()
+        code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The wait for records where a query has read all: what ends it, what does not, and what leaves it to a search."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.brokers import Broker, MakeTopic
+from tests.spark.shared_jvm.jvm import SharedJvm, SharedJvms
+from tests.spark.topics import add_partitions, feed
+
+SILENCE = "tailrace.kafka.Silence"
+
+LONG = 120_000
+"""Milliseconds that no test reaches, and of which a test that waits for them fails."""
+
+
+class Waiting:
+    """A query's wait behind the offsets of one topic, by partition."""
+
+    def __init__(self, jvm: SharedJvm, bootstrap: str, topic: str, pause: int = LONG, search: int = LONG) -> None:
+        self._jvm, self._topic = jvm, topic
+        properties = jvm.java("java.util.HashMap")()
+        properties.put("bootstrap.servers", bootstrap)
+        properties.put("isolation.level", "read_committed")
+        self._silence = jvm.java(SILENCE)(properties, pause, search)
+
+    def _offsets(self, offsets: Mapping[int, int]) -> Any:
+        found = self._jvm.java("java.util.HashMap")()
+        for partition, offset in offsets.items():
+            found.put(self._jvm.java("org.apache.kafka.common.TopicPartition")(self._topic, partition), offset)
+        return found
+
+    def lasts(self, offsets: Mapping[int, int]) -> bool:
+        """Whether nothing has come behind the offsets."""
+        return bool(self._silence.lasts(self._offsets(offsets)))
+
+    def searched(self, offsets: Mapping[int, int], found: Mapping[int, int] | None = None) -> None:
+        """Note what a search has found, nothing new by default."""
+        self._silence.searched(self._offsets(offsets), self._offsets(offsets if found is None else found))
+
+    def batch(self) -> None:
+        """Note a batch."""
+        self._silence.batch()
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._silence.close()
+
+
+@pytest.fixture
+def waiting(jvms: SharedJvms, kafka: Broker) -> Callable[..., Waiting]:
+    return partial(Waiting, jvms.running(), kafka.bootstrap)
+
+
+def test_a_record_ends_the_wait_for_it(waiting: Callable[..., Waiting], kafka: Broker, make_topic: MakeTopic):
+    topic = make_topic(partitions=3)
+    silence, start = waiting(topic), {0: 0, 1: 0, 2: 0}
+    assert not silence.lasts(start), "nothing is known before the first search"
+    silence.searched(start)
+    feeding = threading.Timer(1, feed, (kafka.bootstrap, topic, [(1, {"n": 1})]))
+    feeding.start()
+    assert not silence.lasts(start)
+    feeding.join()
+    silence.searched(start, {0: 0, 1: 1, 2: 0})
+    # From here on the record is behind.
+    read = {0: 0, 1: 1, 2: 0}
+    assert not silence.lasts(read), "other offsets than those of the wait"
+    silence.searched(read)
+    silence.batch()
+    assert silence.lasts(read)
+    silence.close()
+
+
+def test_the_first_question_after_a_batch_does_not_wait(waiting: Callable[..., Waiting], make_topic: MakeTopic):
+    silence, start = waiting(make_topic(partitions=1)), {0: 0}
+    for _ in range(3):
+        silence.batch()
+        silence.lasts(start)
+        silence.searched(start)
+        silence.batch()
+        asked = time.monotonic()
+        assert silence.lasts(start)
+        assert time.monotonic() - asked < LONG / 2000
+    silence.close()
+
+
+def test_a_search_is_made_from_time_to_time_whatever_the_consumer_says(
+    waiting: Callable[..., Waiting], make_topic: MakeTopic
+):
+    silence, start = waiting(make_topic(partitions=1), 10, 2000), {0: 0}
+    silence.lasts(start)
+    silence.searched(start)
+    asked = time.monotonic()
+    while silence.lasts(start):
+        assert time.monotonic() - asked < 60
+    assert time.monotonic() - asked > 1
+    silence.searched(start)
+    assert silence.lasts(start)
+    silence.close()
+
+
+def test_records_that_no_batch_may_read_are_searched_for_and_not_waited_at(
+    waiting: Callable[..., Waiting], kafka: Broker, make_topic: MakeTopic
+):
+    topic = make_topic(partitions=1)
+    feed(kafka.bootstrap, topic, [(0, {"n": n}) for n in range(10)])
+    silence, start = waiting(topic, 500), {0: 4}
+    silence.lasts(start)
+    silence.searched(start)
+    while silence.lasts(start):
+        pass
+    silence.searched(start)
+    # While there is no consumer, each question but the first waits all the same.
+    silence.batch()
+    asked = time.monotonic()
+    assert [silence.lasts(start) for _ in range(3)] == [False, False, False]
+    assert time.monotonic() - asked >= 1
+    silence.close()
+
+
+def test_partitions_that_are_added_are_waited_at_after_the_search_that_finds_them(
+    waiting: Callable[..., Waiting], kafka: Broker, make_topic: MakeTopic
+):
+    topic = make_topic(partitions=1)
+    silence = waiting(topic)
+    silence.lasts({0: 0})
+    silence.searched({0: 0})
+    silence.batch()
+    assert silence.lasts({0: 0})
+    add_partitions(kafka.bootstrap, topic, 2)
+    silence.searched({0: 0}, {0: 0, 1: 0})
+    silence.searched({0: 0, 1: 0})
+    feeding = threading.Timer(1, feed, (kafka.bootstrap, topic, [(1, {"n": 1})]))
+    feeding.start()
+    assert not silence.lasts({0: 0, 1: 0})
+    feeding.join()
+    silence.close()
+
+
+@pytest.mark.parametrize("trouble", ["an offset that is not there", "a broker that is not there", "no such property"])
+def test_a_wait_that_fails_leaves_it_to_the_search(
+    trouble: str, jvms: SharedJvms, kafka: Broker, make_topic: MakeTopic
+):
+    bootstrap = "127.0.0.1:1" if trouble == "a broker that is not there" else kafka.bootstrap
+    if trouble == "no such property":
+        bootstrap = "no address"
+    silence, start = Waiting(jvms.running(), bootstrap, make_topic(partitions=1), 100, 3000), {0: 1000}
+    silence.lasts(start)
+    silence.searched(start)
+    asked = time.monotonic()
+    while silence.lasts(start):
+        assert time.monotonic() - asked < 60
+    silence.searched(start)
+    silence.close()
+    assert not silence.lasts(start)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from hypothesis import settings
 
 from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, KafkaInContainer, MakeTopic
+from tests.shared_broker import BrokerOnRequest, shared_broker
 from tests.spark.service_process import QUICK
 from tests.spark.shared_jvm.jvm import SharedJvms
 
@@ -27,33 +29,43 @@ STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "service", "jvms", "spa
 """Fixtures that start a broker, a JVM or a browser, or run the service; a test that asks for one is marked `e2e`."""
 
 BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
-    "local": EmbeddedKafka,
+    # Of all tests: it lives long enough for the JVM's second compiler.
+    "local": partial(EmbeddedKafka, heap="512m", jvm_options=()),
     "testcontainers": KafkaInContainer,
 }
 
 
 LONGEST_FILES = (
     "tests/operators/test_kernels.py",
+    "tests/local/test_oracle_in_time.py",
     "tests/local/test_cuts.py",
-    "tests/chaos/test_kills.py",
-    "tests/monitoring/test_live.py",
-    "tests/spark/test_executors.py",
-    "tests/spark/test_restarts.py",
-    "tests/spark/test_rolling_forward.py",
-    "tests/spark/test_workers_killed.py",
     "tests/chaos/test_streams.py",
-    "tests/spark/test_secured.py",
+    "tests/spark/test_object_store.py",
+    "tests/spark/test_store_requests.py",
+    "tests/spark/test_executors.py",
+    "tests/chaos/test_kills.py",
     "tests/spark/test_growth.py",
-    "tests/spark/test_placement.py",
-    "tests/spark/test_zombies.py",
-    "tests/spark/test_clock_jumps.py",
-    "tests/spark/test_large_batches.py",
     "tests/spark/test_backfill.py",
+    "tests/spark/test_clock_jumps.py",
+    "tests/spark/test_rolling_forward.py",
+    "tests/spark/test_placement.py",
+    "tests/spark/test_secured.py",
+    "tests/spark/test_kafka_source.py",
+    "tests/spark/test_large_batches.py",
+    "tests/spark/test_too_large.py",
+    "tests/kafka/test_secured_broker.py",
+    "tests/spark/test_restarts.py",
+    "tests/page/browser/test_looks.py",
+    "tests/spark/test_workers_killed.py",
+    "tests/spark/test_scratch.py",
+    "tests/spark/test_many_partitions.py",
+    "tests/spark/test_changed_query.py",
+    "tests/spark/test_internals.py",
+    "tests/test_demo.py",
+    "tests/spark/test_drawn_values_killed.py",
     "tests/spark/test_killed_in_a_large_batch.py",
     "tests/spark/test_replan.py",
-    "tests/spark/test_drawn_values_killed.py",
-    "tests/spark/test_lookups.py",
-    "tests/spark/test_scratch.py",
+    "tests/monitoring/test_live.py",
 )
 """Files of unit and of e2e tests that take minutes: they start before others, so that none runs alone at the end."""
 
@@ -93,13 +105,38 @@ def _turn(item: pytest.Item) -> tuple[bool, int]:
     return item.get_closest_marker("e2e") is not None, place
 
 
-@pytest.fixture(scope="session")
-def kafka() -> Iterator[Broker]:
-    """A real broker shared by all tests: a local process, or whatever TAILRACE_TEST_KAFKA names."""
+def _chosen_broker() -> AbstractContextManager[Broker]:
     chosen = os.environ.get("TAILRACE_TEST_KAFKA", "local")
     if chosen not in BROKERS:
         raise pytest.UsageError(f"TAILRACE_TEST_KAFKA={chosen}; choose one of {', '.join(BROKERS)}")
-    with BROKERS[chosen]() as broker:
+    return BROKERS[chosen]()
+
+
+_ON_REQUEST = pytest.StashKey[BrokerOnRequest]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process that will run tests where the broker is that all of them use."""
+    if _ON_REQUEST not in node.config.stash:
+        node.config.stash[_ON_REQUEST] = BrokerOnRequest(_chosen_broker)
+    node.workerinput["broker"] = node.config.stash[_ON_REQUEST].path
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the broker of all processes, in the one that has started it."""
+    if _ON_REQUEST in config.stash:
+        config.stash[_ON_REQUEST].close()
+
+
+@pytest.fixture(scope="session")
+def kafka(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A real broker shared by all tests: a local process, or whatever TAILRACE_TEST_KAFKA names."""
+    given: Mapping[str, Any] = getattr(request.config, "workerinput", {})
+    if "broker" in given:
+        yield shared_broker(given["broker"])
+        return
+    with _chosen_broker() as broker:
         yield broker
 
 

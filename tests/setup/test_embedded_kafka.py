@@ -74,16 +74,11 @@ def test_a_transaction_is_read_back(kafka: Broker, make_topic: MakeTopic):
     assert read(kafka.bootstrap, topic, 2) == ["a", "b"]
 
 
-def test_a_broker_maps_the_archive_of_its_classes_that_the_setup_has_made(kafka: Broker):
-    if not isinstance(kafka, EmbeddedKafka):
-        pytest.skip("the broker runs in a container")
-    archive = broker_classes(ensure(load("kafka")))
-    assert archive.exists()
-    assert str(archive) in Path(f"/proc/{kafka.pid}/maps").read_text()
-
-
 def test_rows_survive_kill_and_restart(own_kafka: Callable[..., EmbeddedKafka]):
     broker = own_kafka(properties={"auto.create.topics.enable": "true"})
+    archive = broker_classes(ensure(load("kafka")))
+    assert archive.exists(), "the setup makes an archive of the broker's classes"
+    assert str(archive) in Path(f"/proc/{broker.pid}/maps").read_text()
     write(broker.bootstrap, "kept", "before")
     address = broker.bootstrap
     broker.kill()

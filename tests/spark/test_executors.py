@@ -21,7 +21,7 @@ from tests.brokers import Broker, MakeTopic
 from tests.spark.executor_folders import remove_unused_folders
 from tests.spark.loopback import CAN_CAPTURE, capturing
 from tests.spark.secured import files_below
-from tests.spark.service_process import ServiceProcess, command_of, descendants, environment_of, signal_to
+from tests.spark.service_process import QUICK, ServiceProcess, command_of, descendants, environment_of, signal_to
 from tests.spark.topics import feed, read, upserted
 
 NAMES = [hashlib.sha256(b"%d" % number).hexdigest()[:20] for number in range(8)]
@@ -75,7 +75,7 @@ def _nothing_is_left_in_the_package() -> Iterator[None]:
 
 def settings(port: int, disk: Path | None = None, **more: str) -> dict[str, str]:
     ports = {"spark.driver.port": port, "spark.blockManager.port": port + 1, "spark.driver.blockManager.port": port + 1}
-    conf = {**ports, **({} if disk is None else {"spark.local.dir": disk})}
+    conf = {**QUICK, **ports, **({} if disk is None else {"spark.local.dir": disk})}
     return {
         "SPARK__MASTER": "local-cluster[2,1,1024]",
         "SPARK__PARTITIONS": "4",

@@ -22,7 +22,7 @@ EXECUTORS = {
     "SPARK__PARTITIONS": "2",
 }
 MORE_EXECUTORS = {
-    "SPARK__MASTER": "local-cluster[4,1,1024]",
+    "SPARK__MASTER": "local-cluster[3,1,1024]",
     "SPARK__EXECUTOR__MEMORY": "512m",
     "SPARK__PARTITIONS": "4",
 }

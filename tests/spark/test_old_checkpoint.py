@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from service.kafka.admin import Cluster
 from tests.brokers import Broker, MakeTopic
-from tests.spark.service_process import ServiceProcess
+from tests.spark.service_process import QUICK, ServiceProcess
 from tests.spark.topics import add_partitions, feed, read
 
 pytestmark = pytest.mark.timeout(1200)
@@ -46,7 +46,7 @@ def test_a_group_that_is_forgotten_and_an_added_partition_stop_no_old_checkpoint
         kafka.bootstrap,
         BATCH__TICK="50ms",
         # What Spark forgets after a hundred batches by default.
-        SPARK__CONF='{"spark.sql.streaming.minBatchesToRetain": "3"}',
+        SPARK__CONF=json.dumps({**QUICK, "spark.sql.streaming.minBatchesToRetain": "3"}),
     )
     running.start()
     running.until("it reads from where the group was", lambda: ids() == [2, 3], seconds=600)

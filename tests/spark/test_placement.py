@@ -14,7 +14,7 @@ import pytest
 from service.host.machine import free_ports
 from tests.brokers import Broker, MakeTopic
 from tests.spark.fake_s3 import fake_s3, s3_settings
-from tests.spark.service_process import ServiceProcess, signal_to
+from tests.spark.service_process import QUICK, ServiceProcess, signal_to
 from tests.spark.store_requests import RequestLog
 from tests.spark.test_executors import _nothing_is_left_in_the_package as _nothing_is_left_in_the_package
 from tests.spark.test_executors import executors
@@ -23,7 +23,7 @@ from tests.spark.topics import feed, read, upserted
 EACH_ITS_OWN = "/proc/self/cwd/scratch"
 """A folder that is another one for each executor: Spark starts each in a folder of its own."""
 
-NAMES, ROUNDS = 40, 12
+NAMES, ROUNDS = 40, 8
 PATIENCE = 600.0
 """Seconds that a round may take: the first one waits for the start of two executors."""
 
@@ -47,7 +47,7 @@ class Running:
             INSERT INTO counts SELECT total, COUNT(*) FROM (SELECT name, SUM(amount) AS total FROM orders GROUP BY name)
               GROUP BY total;
         """
-        conf = {**s3_settings(address), "spark.driver.port": str(port)}
+        conf = {**QUICK, **s3_settings(address), "spark.driver.port": str(port)}
         self.service = service(
             query,
             kafka.bootstrap,

@@ -17,6 +17,7 @@ from service.host.machine import free_ports
 from tests.kubernetes.cluster.certificates import Authority
 from tests.spark.secured import READER, WRITER, SecuredKafka, files_below, leaks, leaks_below
 from tests.spark.service_process import (
+    QUICK,
     ROOT,
     ServiceProcess,
     all_processes,
@@ -82,6 +83,7 @@ def test_a_pipeline_runs_over_tls_with_two_logins_and_no_secret_is_anywhere(
     log = tmp_path / "events"
     log.mkdir()
     conf = {
+        **QUICK,
         "spark.hadoop.fs.s3a.secret.key": OF_SPARK,
         "spark.local.dir": str(temporary),
         "spark.eventLog.enabled": "true",

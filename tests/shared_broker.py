@@ -8,7 +8,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class BrokerOnRequest:
                 asking, _ = self._listener.accept()
             except OSError:
                 return
-            with asking:
+            with asking, suppress(OSError):  # a process that asks may have gone
                 asking.sendall(self._answer().encode())
 
     def _answer(self) -> str:

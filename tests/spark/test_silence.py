@@ -20,15 +20,21 @@ LONG = 120_000
 """Milliseconds that no test reaches, and of which a test that waits for them fails."""
 
 
+SHORT = 300
+"""Milliseconds of a pause in which nothing comes."""
+
+
 class Waiting:
     """A query's wait behind the offsets of one topic, by partition."""
 
-    def __init__(self, jvm: SharedJvm, bootstrap: str, topic: str, pause: int = LONG, search: int = LONG) -> None:
+    def __init__(
+        self, jvm: SharedJvm, bootstrap: str, topic: str, pause: int = SHORT, search: int = LONG, blind: int = LONG
+    ) -> None:
         self._jvm, self._topic = jvm, topic
         properties = jvm.java("java.util.HashMap")()
         properties.put("bootstrap.servers", bootstrap)
         properties.put("isolation.level", "read_committed")
-        self._silence = jvm.java(SILENCE)(properties, pause, search)
+        self._silence = jvm.java(SILENCE)(properties, pause, search, blind)
 
     def _offsets(self, offsets: Mapping[int, int]) -> Any:
         found = self._jvm.java("java.util.HashMap")()
@@ -60,33 +66,29 @@ def waiting(jvms: SharedJvms, kafka: Broker) -> Callable[..., Waiting]:
 
 def test_a_record_ends_the_wait_for_it(waiting: Callable[..., Waiting], kafka: Broker, make_topic: MakeTopic):
     topic = make_topic(partitions=3)
-    silence, start = waiting(topic), {0: 0, 1: 0, 2: 0}
-    assert not silence.lasts(start), "nothing is known before the first search"
-    silence.searched(start)
-    feeding = threading.Timer(1, feed, (kafka.bootstrap, topic, [(1, {"n": 1})]))
-    feeding.start()
-    assert not silence.lasts(start)
-    feeding.join()
-    silence.searched(start, {0: 0, 1: 1, 2: 0})
-    # From here on the record is behind.
-    read = {0: 0, 1: 1, 2: 0}
-    assert not silence.lasts(read), "other offsets than those of the wait"
-    silence.searched(read)
-    silence.batch()
-    assert silence.lasts(read)
+    silence, read = waiting(topic, LONG), {0: 0, 1: 0, 2: 0}
+    for partition in (1, 1, 0, 1):
+        silence.batch()
+        assert not silence.lasts(read), "after a batch there is a search first"
+        silence.searched(read)
+        feeding = threading.Timer(0.5, feed, (kafka.bootstrap, topic, [(partition, {"n": 1})]))
+        feeding.start()
+        assert not silence.lasts(read)
+        feeding.join()
+        found = {**read, partition: read[partition] + 1}
+        silence.searched(read, found)
+        read = found
+        assert not silence.lasts(read), "nothing is known of other offsets before a search"
     silence.close()
 
 
-def test_the_first_question_after_a_batch_does_not_wait(waiting: Callable[..., Waiting], make_topic: MakeTopic):
-    silence, start = waiting(make_topic(partitions=1)), {0: 0}
-    for _ in range(3):
-        silence.batch()
-        silence.lasts(start)
-        silence.searched(start)
-        silence.batch()
-        asked = time.monotonic()
-        assert silence.lasts(start)
-        assert time.monotonic() - asked < LONG / 2000
+def test_nothing_comes_until_the_pause_is_over(waiting: Callable[..., Waiting], make_topic: MakeTopic):
+    silence, start = waiting(make_topic(partitions=2)), {0: 0, 1: 0}
+    assert not silence.lasts(start)
+    silence.searched(start)
+    asked = time.monotonic()
+    assert [silence.lasts(start) for _ in range(4)] == [True] * 4
+    assert time.monotonic() - asked >= 4 * SHORT / 1000
     silence.close()
 
 
@@ -110,17 +112,20 @@ def test_records_that_no_batch_may_read_are_searched_for_and_not_waited_at(
 ):
     topic = make_topic(partitions=1)
     feed(kafka.bootstrap, topic, [(0, {"n": n}) for n in range(10)])
-    silence, start = waiting(topic, 500), {0: 4}
+    silence, start = waiting(topic, blind=4 * SHORT), {0: 4}
     silence.lasts(start)
     silence.searched(start)
     while silence.lasts(start):
         pass
     silence.searched(start)
-    # While there is no consumer, each question but the first waits all the same.
-    silence.batch()
+    # While there is no consumer, each question waits all the same, and leaves it to a search.
     asked = time.monotonic()
     assert [silence.lasts(start) for _ in range(3)] == [False, False, False]
-    assert time.monotonic() - asked >= 1
+    assert time.monotonic() - asked >= 3 * SHORT / 1000
+    # Afterwards there is one again.
+    time.sleep(4 * SHORT / 1000)
+    silence.searched({0: 10})
+    assert silence.lasts({0: 10})
     silence.close()
 
 
@@ -128,11 +133,9 @@ def test_partitions_that_are_added_are_waited_at_after_the_search_that_finds_the
     waiting: Callable[..., Waiting], kafka: Broker, make_topic: MakeTopic
 ):
     topic = make_topic(partitions=1)
-    silence = waiting(topic)
+    silence = waiting(topic, LONG)
     silence.lasts({0: 0})
     silence.searched({0: 0})
-    silence.batch()
-    assert silence.lasts({0: 0})
     add_partitions(kafka.bootstrap, topic, 2)
     silence.searched({0: 0}, {0: 0, 1: 0})
     silence.searched({0: 0, 1: 0})
@@ -143,19 +146,30 @@ def test_partitions_that_are_added_are_waited_at_after_the_search_that_finds_the
     silence.close()
 
 
-@pytest.mark.parametrize("trouble", ["an offset that is not there", "a broker that is not there", "no such property"])
-def test_a_wait_that_fails_leaves_it_to_the_search(
-    trouble: str, jvms: SharedJvms, kafka: Broker, make_topic: MakeTopic
+def test_a_consumer_that_fails_leaves_it_to_the_search_and_another_one_waits_later(
+    waiting: Callable[..., Waiting], make_topic: MakeTopic
 ):
-    bootstrap = "127.0.0.1:1" if trouble == "a broker that is not there" else kafka.bootstrap
-    if trouble == "no such property":
-        bootstrap = "no address"
-    silence, start = Waiting(jvms.running(), bootstrap, make_topic(partitions=1), 100, 3000), {0: 1000}
-    silence.lasts(start)
-    silence.searched(start)
-    asked = time.monotonic()
-    while silence.lasts(start):
-        assert time.monotonic() - asked < 60
-    silence.searched(start)
+    silence, gone = waiting(make_topic(partitions=1), blind=10 * SHORT), {0: 1000}
+    silence.lasts(gone)
+    silence.searched(gone)
+    failing = time.monotonic()
+    while silence.lasts(gone):
+        assert time.monotonic() - failing < 60, "the offset is not there"
+    silence.searched({0: 0})
+    assert not silence.lasts({0: 0}), "no consumer is made at once after one that has failed"
+    time.sleep(10 * SHORT / 1000)
+    silence.searched({0: 0})
+    assert silence.lasts({0: 0})
     silence.close()
-    assert not silence.lasts(start)
+
+
+@pytest.mark.parametrize("bootstrap", ["127.0.0.1:1", "no address"])
+def test_without_a_broker_there_is_a_search_from_time_to_time(bootstrap: str, jvms: SharedJvms, make_topic: MakeTopic):
+    silence, start = Waiting(jvms.running(), bootstrap, make_topic(partitions=1), 100, 1000), {0: 0}
+    silence.lasts(start)
+    for _ in range(2):
+        silence.searched(start)
+        asked = time.monotonic()
+        while silence.lasts(start):
+            assert time.monotonic() - asked < 60
+    silence.close()

@@ -88,6 +88,8 @@ def messages(bootstrap: str, topic: str, level: str = "read_committed") -> list[
             if message is None:
                 continue
             error, offset, partition = message.error(), message.offset(), message.partition()
+            if message.topic() != topic:
+                continue  # of a look before
             if error is None and partition is not None:
                 found[partition].append(message)
                 patience = time.monotonic() + ANSWERED_WITHIN

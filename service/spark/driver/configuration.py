@@ -21,7 +21,7 @@ FIXED: Mapping[str, str] = {
     _STREAMING + "metricsEnabled": "false",
     _STREAMING + "noDataMicroBatches.enabled": "false",
     # The search for rows waits by itself where there are none (`java/tailrace/kafka/Silence.java`).
-    _STREAMING + "pollingDelay": "5ms",
+    _STREAMING + "pollingDelay": "25ms",
     _STREAMING + "numRecentProgressUpdates": "50",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "service.spark.driver.worker_daemon",

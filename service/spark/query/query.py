@@ -40,12 +40,10 @@ FETCH: Mapping[str, str] = {
 need."""
 
 
-LONGEST_SEARCH_MS = 100
-"""Milliseconds that a search for rows waits for them at most, over all Kafka sources of a query. One that comes ends
-the search; what ends it not, such as a change of the read limits, is noticed so late."""
-
-TICK_SHARE = 20
-"""The part of the interval of ticks that a search may wait: a tick is asked for after it, and is late by as much."""
+SEARCH_MS = 25
+"""Milliseconds that a search for rows waits for them, over all Kafka sources of a query, if the one before it found
+none. A row ends the search of its source; anything else, such as a tick, is noticed after it. As long again Spark
+pauses (`pollingDelay`): an orderly stop looks for a moment in which nothing is searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,7 @@ class QueryBuilder:
         one batch, which is planned already.
         """
         program = self._spec.program
-        search_ms = min(LONGEST_SEARCH_MS, tick_ms // TICK_SHARE)
-        branches = [self._ingested(source, search_ms) for source in program.sources]
+        branches = [self._ingested(source) for source in program.sources]
         receiving = [self._topology.levels_receiving(s.id) for s in program.sources]
         levels = sorted({level for each in receiving for level in each})
         always = any(each != levels for each in receiving)
@@ -112,8 +109,8 @@ class QueryBuilder:
         """Each envelope in the Spark partition of its shard."""
         return envelopes.repartitionById(self._spec.layout.shards, "shard")
 
-    def _ingested(self, source: Source, search_ms: int) -> DataFrame:
-        rows = self._made(source) if source.table.connector.kind == "datagen" else self._read(source, search_ms)
+    def _ingested(self, source: Source) -> DataFrame:
+        rows = self._made(source) if source.table.connector.kind == "datagen" else self._read(source)
         answer = SPARK_SCHEMA if self._spec.program.levels else SPARK_REPORTS
         return rows.mapInArrow(IngestTask(self._blob, source.id), answer)
 
@@ -123,7 +120,7 @@ class QueryBuilder:
         rows = numbers.option("rowsPerSecond", str(datagen.rate(source.table))).load()
         return rows.selectExpr("value AS number", "timestamp")
 
-    def _read(self, source: Source, search_ms: int) -> DataFrame:
+    def _read(self, source: Source) -> DataFrame:
         options = self._source_options[source.id]
         needs = self._spec.decoders[source.id].needs()
         reader = (
@@ -138,7 +135,7 @@ class QueryBuilder:
             .option(OPTION, str(options.batch_rows))
             .option("failOnDataLoss", "true")
             .option("ends", options.ends)
-            .option("pause", str(max(1, search_ms // len(self._source_options))))
+            .option("pause", str(max(1, SEARCH_MS // len(self._source_options))))
         )
         for key, value in {**FETCH, **{f"kafka.{k}": v for k, v in options.properties.items()}}.items():
             reader = reader.option(key, value)

@@ -74,6 +74,7 @@ class SharedJvm:
             found = self._gateway.jvm.org.apache.spark.sql.classic.SparkSession.getDefaultSession()
             if found.isDefined():
                 found.get().sparkContext().stop()
+        self._workers.wait()
 
     def kill(self) -> None:
         """kill -9 of the JVM."""

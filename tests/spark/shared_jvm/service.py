@@ -82,7 +82,11 @@ class _Process:
 
     def poll(self) -> int | None:
         """Return None while the process runs."""
-        return None if Path(f"/proc/{self.pid}").exists() else 1
+        try:
+            state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return 1
+        return 1 if state == "Z" else None
 
     def wait(self, seconds: float) -> None:
         """Wait for its end."""

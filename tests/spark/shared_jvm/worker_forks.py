@@ -2,8 +2,8 @@
 
 Each service that uses the JVM has workers of its own, and these a process from which they are forked
 (`service/spark/driver/worker_daemon.py`), which takes a second to import what they need. Here that process is a fork
-itself, of `python -m tests.spark.shared_jvm.worker_forks SOCKET`. Spark starts the program that `python_of_workers`
-makes; that hands on its streams, and waits for the end of the fork.
+itself, of `python -m tests.spark.shared_jvm.worker_forks SOCKET`. Spark starts the program that `WorkerForks`
+makes; that passes its streams on, and waits for the end of the fork.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,6 +31,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 DAEMON = "service.spark.driver.worker_daemon"
 """The module that serves workers. It changes the environment of a process that imports it."""
+
+ENDED_WITHIN = 60.0
+"""Seconds that workers may take to notice the end of their JVM where the machine is busy."""
 
 _PROGRAM = """#!{python} -ES
 import os, sys
@@ -67,12 +72,25 @@ class WorkerForks:
         self._process.stdout.read()  # it closes when the socket is there
 
     def forks(self) -> list[int]:
-        """Return its forks that run."""
+        """Return its forks that run; none where it has ended."""
+        if self._process.poll() is not None:
+            return []
         task = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         return [int(pid) for pid in task.read_text().split()]
 
+    def wait(self) -> None:
+        """Wait until all forks have ended, as they do when Spark or its JVM ends; kill what does not."""
+        until = time.monotonic() + ENDED_WITHIN
+        while forks := self.forks():
+            if time.monotonic() > until:
+                for pid in forks:
+                    with suppress(ProcessLookupError):
+                        os.killpg(pid, signal.SIGKILL)
+            time.sleep(0.02)
+
     def close(self) -> None:
-        """End it, and no fork of it."""
+        """End it after its forks, whose input has ended."""
+        self.wait()
         self._process.communicate()
 
 

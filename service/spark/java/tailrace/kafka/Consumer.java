@@ -90,6 +90,8 @@ class Consumer {
         properties.putIfAbsent("fetch.max.bytes", Integer.valueOf(FETCH));
         boolean free = properties.putIfAbsent("max.partition.fetch.bytes", Integer.valueOf(share)) == null;
         properties.putIfAbsent("max.poll.records", Integer.valueOf(POLL));
+        // A topic that was deleted must not be made anew.
+        properties.put("allow.auto.create.topics", "false");
         // A view of what was fetched: an array for each record would be one more copy of all.
         properties.put("key.deserializer", ByteBufferDeserializer.class);
         properties.put("value.deserializer", ByteBufferDeserializer.class);

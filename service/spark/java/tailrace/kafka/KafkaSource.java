@@ -30,7 +30,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>Options are those of Spark's source, and some more. `source` is the number that the service
  * knows it by. `readers` is the number of tasks that read, 0 for one a Kafka
  * partition. `columns`, `records` and `bytes` say what a block holds ({@link BlockShape}). `ends` is a file with the offsets up to which batches read for now, in
- * Spark's JSON; without it they read what is there. `pause` are the milliseconds that a search for
+ * Spark's JSON; without it they read what is there. `pause` is the number of milliseconds that a search for
  * rows may wait for one ({@link Silence}). What a batch reads, and what the checkpoint keeps of it, is Spark's
  * own.
  */
@@ -126,7 +126,7 @@ class KafkaScan implements ScanBuilder, Scan {
 
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
         MicroBatchStream stream = spark.toMicroBatchStream(checkpoint);
-        return new KafkaStream(stream, shape, readers, source, ends, new Silence(properties, pause, Silence.SEARCH));
+        return new KafkaStream(stream, shape, readers, source, ends, new Silence(properties, pause, Silence.SEARCH, Silence.BLIND));
     }
 }
 

@@ -21,68 +21,81 @@ public class Silence {
     /** Milliseconds after which a search is made whatever the consumer says. */
     static final int SEARCH = 1000;
 
-    /** Nanoseconds without a consumer after one that has failed, or that has reported records which no batch may read. */
-    private static final long BLIND = 5000L * 1000 * 1000;
+    /**
+     * Milliseconds without a consumer after one that has failed, or that has reported records of which a search finds none: a
+     * source that is held, or that ends before them.
+     */
+    static final int BLIND = 5000;
 
     /** Milliseconds that a broker waits for a record before it answers that there is none. */
     private static final int ANSWER = 500;
 
     private final Map properties;
     private final Duration pause;
-    private final long search;
+    private final long searchEvery;
+    private final long blind;
     private KafkaConsumer consumer = null;
-    private Map ends = null;
+    private Map waitedAt = null;
     private Map assigned = null;
     private boolean waiting = false;
     private boolean alarmed = false;
-    private boolean asked = false;
-    private long searched = System.nanoTime();
+    private boolean askedSinceBatch = false;
+    private long lastSearch = System.nanoTime();
     private long blindUntil = System.nanoTime();
 
     /**
      * `properties` are those of Kafka's consumers, `pause` the milliseconds that a question may wait for its answer,
-     * `search` those after which a search is made in any case.
+     * `search` those after which a search is made in any case, `blind` those without a consumer after one that was no help.
      */
-    public Silence(Map properties, int pause, int search) {
+    public Silence(Map properties, int pause, int search, int blind) {
         this.properties = new HashMap(properties);
         this.properties.put("key.deserializer", ByteArrayDeserializer.class);
         this.properties.put("value.deserializer", ByteArrayDeserializer.class);
         this.properties.put("enable.auto.commit", "false");
         // Where an end is not there any more, a search says what to do.
         this.properties.put("auto.offset.reset", "none");
+        // A topic that was deleted must not be made anew.
+        this.properties.put("allow.auto.create.topics", "false");
+        if (this.properties.containsKey("client.id")) {
+            this.properties.put("client.id", this.properties.get("client.id") + "-waiting");
+        }
         this.properties.put("fetch.min.bytes", "1");
         this.properties.put("fetch.max.wait.ms", Integer.toString(ANSWER));
-        // One record is enough to know that there are some.
+        // One batch of records is enough to know that there are some. All of it is handed over: of a partition of which some
+        // is left, the client would not ask for more.
         this.properties.put("fetch.max.bytes", "1");
         this.properties.put("max.partition.fetch.bytes", "1");
-        this.properties.put("max.poll.records", "1");
+        this.properties.put("max.poll.records", Integer.toString(Integer.MAX_VALUE));
         this.properties.put("receive.buffer.bytes", "65536");
         this.pause = Duration.ofMillis(pause);
-        this.search = search * 1000000L;
+        this.searchEvery = search * 1000000L;
+        this.blind = blind * 1000000L;
     }
 
     /**
-     * Whether nothing has come behind `offsets`. The first question after a batch is answered at once, so that other
-     * sources of the query are not held up; further ones are answered when a record comes, or after the pause.
+     * Whether nothing has come behind `offsets`. After a batch there is a search first: so while other sources have rows, each
+     * batch is planned with the ends that are there. A further question is answered when a record comes, or after the pause.
      */
     public synchronized boolean lasts(Map offsets) {
-        Duration most = asked ? pause : Duration.ZERO;
-        asked = true;
+        if (!askedSinceBatch) {
+            askedSinceBatch = true;
+            return false;
+        }
         long now = System.nanoTime();
-        if (waiting && !ends.equals(offsets)) {
+        if (waiting && !waitedAt.equals(offsets)) {
             waiting = false;
         }
         try {
             if (!waiting) {
                 if (now < blindUntil) {
-                    Thread.sleep(most.toMillis());
+                    Thread.sleep(pause.toMillis());
                 }
                 return false;
             }
-            if (now - searched > search) {
+            if (now - lastSearch > searchEvery) {
                 return false;
             }
-            alarmed = !consumer.poll(most).isEmpty();
+            alarmed = !consumer.poll(pause).isEmpty();
             waiting = !alarmed;
         } catch (InterruptedException ending) {
             Thread.currentThread().interrupt();
@@ -99,26 +112,26 @@ public class Silence {
     public synchronized void searched(Map offsets, Map found) {
         boolean early = alarmed;
         alarmed = false;
-        searched = System.nanoTime();
+        lastSearch = System.nanoTime();
         if (!found.equals(offsets) || offsets.isEmpty()) {
             waiting = false;
             return;
         }
         if (early) {
             waiting = false;
-            blindUntil = searched + BLIND;
+            blindUntil = lastSearch + blind;
         }
-        if (waiting || searched < blindUntil) {
+        if ((waiting && waitedAt.equals(offsets)) || lastSearch < blindUntil) {
             return;
         }
         try {
-            await(offsets);
+            standAt(offsets);
         } catch (RuntimeException failed) {
             fail();
         }
     }
 
-    private void await(Map offsets) {
+    private void standAt(Map offsets) {
         if (consumer == null) {
             consumer = new KafkaConsumer(properties);
             assigned = null;
@@ -131,18 +144,18 @@ public class Silence {
             consumer.seek((TopicPartition) entry.getKey(), ((Number) entry.getValue()).longValue());
         }
         assigned = offsets;
-        ends = offsets;
+        waitedAt = offsets;
         waiting = true;
     }
 
-    /** Note that there is a batch, after which the first question is answered at once. */
+    /** Note that there is a batch, after which there is a search first. */
     public synchronized void batch() {
-        asked = false;
+        askedSinceBatch = false;
     }
 
     private void fail() {
         close();
-        blindUntil = System.nanoTime() + BLIND;
+        blindUntil = System.nanoTime() + blind;
     }
 
     /** Close the consumer; it is made again where it is needed. */
@@ -154,7 +167,7 @@ public class Silence {
             try {
                 gone.close(Duration.ZERO);
             } catch (RuntimeException failed) {
-                // Its connections are closed by then.
+                // It holds nothing that must be written, and its connections are closed.
             }
         }
     }

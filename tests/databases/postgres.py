@@ -72,14 +72,13 @@ class Postgres:
         """At once, as a machine that goes. Its connections are processes of their own, which would answer for a while
         after the server has gone."""
         if self._server is not None:
-            connections = descendants(self._server.pid)
-            self._server.kill()
-            self._server.wait()
-            for pid in connections:
+            family = [self._server.pid, *descendants(self._server.pid)]
+            for pid in family:
                 signal_to(pid, signal.SIGKILL)
+            self._server.wait()
             until = monotonic() + _STOPPING
-            while any(map(alive, connections)):
-                assert monotonic() < until, connections
+            while any(map(alive, family)):
+                assert monotonic() < until, family
                 sleep(0.01)
             self._server = None
             (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)

@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, MakeTopic
 from tests.spark.shared_jvm.jvm import SharedJvm, SharedJvms
 from tests.spark.topics import add_partitions, feed
@@ -160,6 +162,22 @@ def test_a_consumer_that_fails_leaves_it_to_the_search_and_another_one_waits_lat
     time.sleep(10 * SHORT / 1000)
     silence.searched({0: 0})
     assert silence.lasts({0: 0})
+    silence.close()
+
+
+def test_a_topic_that_is_deleted_is_not_made_anew(jvms: SharedJvms, own_kafka: Callable[..., EmbeddedKafka]):
+    bootstrap = own_kafka(properties={"auto.create.topics.enable": "true"}).bootstrap
+    feed(bootstrap, "made", [(0, {"n": 1})])
+    silence, read = Waiting(jvms.running(), bootstrap, "made"), {0: 1}
+    silence.lasts(read)
+    silence.searched(read)
+    assert silence.lasts(read)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics(["made"])["made"].result(60)
+    for _ in range(10):
+        silence.lasts(read)
+        silence.searched(read)
+    assert "made" not in admin.list_topics(timeout=60).topics
     silence.close()
 
 

@@ -20,7 +20,8 @@ FIXED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     _STREAMING + "metricsEnabled": "false",
     _STREAMING + "noDataMicroBatches.enabled": "false",
-    # The search for rows waits by itself where there are none (`java/tailrace/kafka/Silence.java`).
+    # Between two searches that have found no rows. Each waits for some by itself (`query.SEARCH_MS`); an orderly stop
+    # is planned in the pauses.
     _STREAMING + "pollingDelay": "25ms",
     _STREAMING + "numRecentProgressUpdates": "50",
     "spark.python.worker.reuse": "true",

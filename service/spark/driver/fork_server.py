@@ -18,7 +18,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -39,11 +39,17 @@ LARGEST = 1 << 18
 
 
 def main() -> NoReturn:
-    """Import the modules, then fork a child for each helper that asks, until standard input closes."""
+    """Serve the helpers of Spark's planner."""
+    serve_forks(sys.argv[1], PRELOADED, _help)
+
+
+def serve_forks(address: str, modules: Sequence[str], work: Callable[[Sequence[str]], None]) -> NoReturn:
+    """Import the modules, then fork a child for each process that asks at the socket `address`, until standard input
+    closes. The child calls `work` with the arguments of that process, in its place."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(sys.argv[1])
+    listener.bind(address)
     listener.listen(64)
-    for module in PRELOADED:
+    for module in modules:
         with suppress(ImportError):  # a helper that this PySpark has in another place starts by itself
             importlib.import_module(module)
     gc.collect()
@@ -56,11 +62,11 @@ def main() -> NoReturn:
         asking, _ = listener.accept()
         if os.fork() == 0:
             listener.close()
-            _become_helper(asking)
+            _take_place(asking, work)
         asking.close()
 
 
-def _become_helper(asking: socket.socket) -> NoReturn:
+def _take_place(asking: socket.socket, work: Callable[[Sequence[str]], None]) -> NoReturn:
     """Take over the streams, the environment and the work of the process that asks.
 
     `asking` stays open: that process waits for its end, which is how it learns of ours.
@@ -73,7 +79,12 @@ def _become_helper(asking: socket.socket) -> NoReturn:
             os.close(stream)
         request = json.loads(message)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _serve(request["arguments"], request["environment"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        sys.argv = list(request["arguments"])
+        sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115  (for the life of the process)
+        sys.stderr = open(2, "w")  # noqa: SIM115
+        work(request["arguments"])
         code = 0
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 1
@@ -81,12 +92,7 @@ def _become_helper(asking: socket.socket) -> NoReturn:
         os._exit(code)
 
 
-def _serve(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
-    sys.argv = list(arguments)
-    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115  (for the life of the process)
-    sys.stderr = open(2, "w")  # noqa: SIM115
+def _help(arguments: Sequence[str]) -> None:
     startup = importlib.import_module("sitecustomize")
     if arguments[-1] != startup.STREAMING_SOURCE:
         daemon_manager()()

@@ -40,12 +40,12 @@ class SharedJvm:
         jars = list(ensure(load("spark")))
         jars.append(own_classes(jars, spark_home() / "jars"))
         settings = {**worker_sockets(temporary_folder(self.folder)), **configured(spark, jars, "")}
+        self._workers = WorkerForks(self.folder)
         with environment(BEFORE_TESTS):
             terms = started_with(settings, jars)
             self._jvm = Jvm(settings, jars, self.folder, self._printed)
             self._jvm.connect()
             port, secret = os.environ[GATEWAY_PORT], os.environ[GATEWAY_SECRET]
-        self._workers = WorkerForks(self.folder)
         python = str(self._workers.python)
         address = {"port": port, "secret": secret, "pid": self._jvm.process.pid, "python": python, **terms}
         (self.folder / ADDRESS).write_text(json.dumps(address))

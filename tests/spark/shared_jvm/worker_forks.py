@@ -8,22 +8,17 @@ makes; that passes its streams on, and waits for the end of the fork.
 
 from __future__ import annotations
 
-import gc
 import importlib
-import json
 import os
-import select
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from service.spark.driver.fork_server import LARGEST
+from service.spark.driver.fork_server import serve_forks
 from service.spark.internals.workers import WORKER
 from tests.spark.shared_jvm.terms import BEFORE_TESTS
 
@@ -40,9 +35,10 @@ import os, sys
 words = sys.argv[1:]
 if words == ["-m", "{daemon}", "{worker}"]:
     import json, socket
+    request = json.dumps({{"arguments": words[1:], "environment": dict(os.environ)}}).encode()
     asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     asking.connect("{socket}")
-    socket.send_fds(asking, [json.dumps(dict(os.environ)).encode()], [0, 1, 2])
+    socket.send_fds(asking, [request], [0, 1, 2])
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(asking.fileno(), 0)
     os.dup2(nowhere, 1)
@@ -65,11 +61,8 @@ class WorkerForks:
             cwd=ROOT,
             env=BEFORE_TESTS,
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
             start_new_session=True,
         )
-        assert self._process.stdout is not None
-        self._process.stdout.read()  # it closes when the socket is there
 
     def forks(self) -> list[int]:
         """Return its forks that run; none where it has ended."""
@@ -95,49 +88,9 @@ class WorkerForks:
 
 
 def main() -> NoReturn:
-    """Import the modules, then fork a child for each program that asks, until standard input closes."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(sys.argv[1])
-    listener.listen(64)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
+    """Serve the program that Spark starts."""
     daemon = importlib.import_module(DAEMON)
-    for module in (WORKER, *daemon.PRELOADED):
-        importlib.import_module(module)
-    gc.collect()
-    gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
-        ready, _, _ = select.select([listener.fileno(), 0], [], [])
-        if 0 in ready:
-            os._exit(0)
-        asking, _ = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            _become(asking, daemon.main)
-        asking.close()
-
-
-def _become(asking: socket.socket, serve: Callable[[], None]) -> NoReturn:
-    """Serve workers with the streams and the environment of the program that asks, which waits for our end."""
-    code = 1
-    try:
-        message, streams, _, _ = socket.recv_fds(asking, LARGEST, 3)
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-            os.close(stream)
-        os.environ.clear()
-        os.environ.update(json.loads(message))
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        sys.argv = [DAEMON, WORKER]
-        sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115  (for the life of the process)
-        sys.stderr = open(2, "w")  # noqa: SIM115
-        serve()
-        code = 0
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else 1
-    finally:
-        os._exit(code)
+    serve_forks(sys.argv[1], (WORKER, *daemon.PRELOADED), lambda _: daemon.main())
 
 
 if __name__ == "__main__":

@@ -36,7 +36,6 @@ public class Silence {
     private final long blind;
     private KafkaConsumer consumer = null;
     private Map waitedAt = null;
-    private Map assigned = null;
     private boolean waiting = false;
     private boolean alarmed = false;
     private boolean askedSinceBatch = false;
@@ -134,16 +133,14 @@ public class Silence {
     private void standAt(Map offsets) {
         if (consumer == null) {
             consumer = new KafkaConsumer(properties);
-            assigned = null;
         }
-        if (assigned == null || !assigned.keySet().equals(offsets.keySet())) {
+        if (!consumer.assignment().equals(offsets.keySet())) {
             consumer.assign(offsets.keySet());
         }
         for (Iterator each = offsets.entrySet().iterator(); each.hasNext(); ) {
             Map.Entry entry = (Map.Entry) each.next();
             consumer.seek((TopicPartition) entry.getKey(), ((Number) entry.getValue()).longValue());
         }
-        assigned = offsets;
         waitedAt = offsets;
         waiting = true;
     }

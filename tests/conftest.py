@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, KafkaInContainer, MakeTopic
+from tests.order import in_order
 from tests.shared_broker import BrokerOnRequest, shared_broker
 from tests.spark.service_process import QUICK
 from tests.spark.shared_jvm.jvm import SharedJvms
@@ -35,41 +36,7 @@ BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
 }
 
 
-LONGEST_FILES = (
-    "tests/operators/test_kernels.py",
-    "tests/local/test_oracle_in_time.py",
-    "tests/local/test_cuts.py",
-    "tests/chaos/test_streams.py",
-    "tests/spark/test_object_store.py",
-    "tests/spark/test_store_requests.py",
-    "tests/spark/test_executors.py",
-    "tests/chaos/test_kills.py",
-    "tests/spark/test_growth.py",
-    "tests/spark/test_backfill.py",
-    "tests/spark/test_clock_jumps.py",
-    "tests/spark/test_rolling_forward.py",
-    "tests/spark/test_placement.py",
-    "tests/spark/test_secured.py",
-    "tests/spark/test_kafka_source.py",
-    "tests/spark/test_large_batches.py",
-    "tests/spark/test_too_large.py",
-    "tests/kafka/test_secured_broker.py",
-    "tests/spark/test_restarts.py",
-    "tests/page/browser/test_looks.py",
-    "tests/spark/test_workers_killed.py",
-    "tests/spark/test_scratch.py",
-    "tests/spark/test_many_partitions.py",
-    "tests/spark/test_changed_query.py",
-    "tests/spark/test_internals.py",
-    "tests/test_demo.py",
-    "tests/spark/test_drawn_values_killed.py",
-    "tests/spark/test_killed_in_a_large_batch.py",
-    "tests/spark/test_replan.py",
-    "tests/monitoring/test_live.py",
-)
-"""Files of unit and of e2e tests that take minutes: they start before others, so that none runs alone at the end."""
-
-WAITING_WORKERS = 2
+WAITING_WORKERS = 3
 """Processes beyond the number of cores that run tests: e2e tests wait half of their time."""
 
 
@@ -92,17 +59,18 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a broker, a JVM or a browser, and run it after all that does not, the longest files first."""
+    """Mark what needs a broker, a JVM or a browser, and put the files in order."""
     for item in items:
         if STARTED_FOR_TESTS & set(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
-    items.sort(key=_turn)
+    e2e = {_file(item) for item in items if item.get_closest_marker("e2e") is not None}
+    order = in_order({_file(item): None for item in items if _file(item) not in e2e}, sorted(e2e))
+    place = {file: number for number, file in enumerate(order)}
+    items.sort(key=lambda item: place[_file(item)])
 
 
-def _turn(item: pytest.Item) -> tuple[bool, int]:
-    file = item.nodeid.partition("::")[0]
-    place = LONGEST_FILES.index(file) if file in LONGEST_FILES else len(LONGEST_FILES)
-    return item.get_closest_marker("e2e") is not None, place
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 def _chosen_broker() -> AbstractContextManager[Broker]:

@@ -26,7 +26,8 @@ from service.kafka.writer.launch import connect
 from tests.brokers import Broker
 from tests.spark.topics import messages
 
-MARKERS = "markers"
+MARKERS = f"markers-{os.getpid()}"
+"""The topic of markers of this process: others that run tests use the same broker."""
 
 
 class Query:

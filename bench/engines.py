@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.cases import Case
 from bench.flink.launch import HERE as FLINK
 from bench.flink.launch import java_command
-from service.spark.driver.jvm import spark_home
+from service.spark.driver.class_path import spark_home
 
 ROOT = Path(__file__).parent.parent
 CORES = os.cpu_count() or 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from service.archives import ensure, load
-from service.spark.driver.jvm import spark_home
+from service.spark.driver.class_path import spark_home
 
 ROOT = Path(__file__).parents[1]
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")

@@ -34,9 +34,10 @@ from service.plan.nodes import Job
 from service.plan.program import Program
 from service.settings import LONGEST_BACKOFF, ConfigError, Settings, load
 from service.spark.driver import object_store
+from service.spark.driver.class_path import spark_home
 from service.spark.driver.configuration import configured
 from service.spark.driver.java_classes import own_classes
-from service.spark.driver.jvm import Jvm, JvmFailed, spark_home, temporary_folder
+from service.spark.driver.jvm import Jvm, JvmFailed, temporary_folder
 from service.spark.driver.reaper import adopt
 from service.spark.driver.worker_sockets import worker_sockets
 
@@ -80,15 +81,16 @@ class Service:
     def _run(self) -> int:
         self._announce()
         folder = Path(self._settings.archives) if self._settings.archives else None
-        lists = ("spark", *object_store.archives(self._settings.checkpoint))
-        jars = [jar for name in lists for jar in ensure(load_archives(name), folder)]
+        jars = list(ensure(load_archives("spark"), folder))
         jars.append(own_classes(jars, spark_home() / "jars"))
-        settings = configured(self._settings.spark, jars, self._settings.checkpoint)
+        lists = object_store.archives(self._settings.checkpoint)
+        clients = [jar for name in lists for jar in ensure(load_archives(name), folder)]
+        settings = configured(self._settings.spark, jars, self._settings.checkpoint, clients)
         adopt()
         with scratch(self._settings.scratch) as folder_of_run:
             spark = {**worker_sockets(temporary_folder(folder_of_run)), **settings}
             # Before Kafka is queried: the JVM takes some seconds to start.
-            jvm = Jvm(spark, jars, folder_of_run, self._observer.jvm_says)
+            jvm = Jvm(spark, jars, folder_of_run, self._observer.jvm_says, clients)
             try:
                 return self._run_in(jvm, spark, folder_of_run)
             finally:

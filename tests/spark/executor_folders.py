@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from service.spark.driver.jvm import spark_home
+from service.spark.driver.class_path import spark_home
 from tests.spark.service_process import all_processes
 
 

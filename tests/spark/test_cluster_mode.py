@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from service.settings import ConfigError, Spark, load
 from service.spark.driver import cluster_mode
+from service.spark.driver.class_path import class_path, spark_home
 from service.spark.driver.configuration import configured
+from service.spark.driver.jvm_options import words_of
 from service.spark.query.attempts import TRIES
 
-JARS = [Path("/opt/archives/spark/a.jar"), Path("/opt/archives/spark/b.jar")]
+JARS, CLIENTS = [Path(__file__).resolve(), Path(pytest.__file__).resolve()], [Path(os.__file__).resolve()]
+"""Any files: of an archive nothing counts here but that it is there."""
+
 POD = {
     "TAILRACE_SPARK__MASTER": "k8s://https://kubernetes.default.svc:443",
     "TAILRACE_SPARK__SECRET_FILE": "/etc/tailrace/spark/secret",
@@ -43,7 +48,7 @@ def spark(**changes: str) -> Spark:
 
 def configuration(settings: Spark) -> dict[str, str]:
     required = cluster_mode.required(
-        settings, settings.conf, jars=JARS, python_path=["/startup", "/code"], java_options="-Dlog"
+        settings, settings.conf, jars=JARS, clients=CLIENTS, python_path=["/startup", "/code"], java_options="-Dlog"
     )
     return cluster_mode.suggested(settings) | settings.conf | required
 
@@ -76,18 +81,35 @@ def test_masters_are_distinguished(master: str, local: bool, kubernetes: bool):
     assert cluster_mode.is_kubernetes(master) is kubernetes
 
 
-def test_executors_elsewhere_fetch_the_archives_from_the_driver():
-    settings = configuration(Spark(master="local-cluster[2,1,2048]"))
-    assert settings["spark.jars"] == "/opt/archives/spark/a.jar,/opt/archives/spark/b.jar"
+def test_executors_elsewhere_fetch_the_archives_from_the_driver(tmp_path: Path):
+    (tmp_path / "secret").write_text("shared")
+    settings = configuration(Spark(master="spark://host:7077", secret_file=str(tmp_path / "secret")))
+    assert settings["spark.jars"].split(",") == [str(jar) for jar in (*JARS, *CLIENTS)]
+    assert settings["spark.executor.extraJavaOptions"] == "-Dlog"
     assert settings["spark.executorEnv.PYTHONPATH"] == "/startup:/code"
     assert not any("kubernetes" in name or name.endswith("extraClassPath") for name in settings)
 
 
-def test_executors_on_kubernetes_have_the_archives_in_their_image():
-    settings = configuration(spark())
-    for process in ("driver", "executor"):
-        assert settings[f"spark.{process}.extraClassPath"] == "/opt/archives/spark/a.jar:/opt/archives/spark/b.jar"
-    assert "spark.jars" not in settings
+@pytest.mark.parametrize("given", [spark(), Spark(master="local-cluster[2,1,2048]")])
+def test_executors_in_the_image_of_the_driver_have_its_archives_and_its_class_path(given: Spark):
+    settings = configuration(given)
+    path = class_path(spark_home(), JARS, {}, CLIENTS)
+    assert settings["spark.executor.extraClassPath"] == path
+    assert path.split(os.pathsep)[:2] == [str(jar) for jar in JARS]
+    assert not {"spark.jars", "spark.driver.extraClassPath"} & settings.keys()
+
+
+def test_what_the_user_puts_on_the_class_path_of_executors_comes_before_sparks_archives():
+    settings = configuration(spark(TAILRACE_SPARK__CONF='{"spark.executor.extraClassPath": "/x.jar"}'))
+    assert settings["spark.executor.extraClassPath"].split(os.pathsep)[:3] == [*map(str, JARS), "/x.jar"]
+
+
+def test_executors_map_the_archive_of_classes_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    archive = tmp_path / "with space.jsa"
+    archive.touch()
+    monkeypatch.setattr("service.spark.driver.class_path.driver_classes", lambda jars: archive)
+    options = configuration(spark())["spark.executor.extraJavaOptions"]
+    assert words_of(options) == ["-Dlog", "-Xlog:disable", "-Xlog:all=error:stderr", f"-XX:SharedArchiveFile={archive}"]
 
 
 def test_the_driver_says_which_pod_it_is_and_where():
@@ -185,15 +207,12 @@ def test_a_task_is_tried_more_often_than_workers_wait_for_it():
 
 
 def test_the_users_own_settings_change_what_is_suggested_and_add_to_what_is_required():
-    conf = (
-        '{"spark.locality.wait": "1s", "spark.driver.port": "1234", "spark.executor.extraJavaOptions": "-Xss4m",'
-        ' "spark.executor.extraClassPath": "/own.jar"}'
-    )
+    conf = '{"spark.locality.wait": "1s", "spark.driver.port": "1234", "spark.executor.extraJavaOptions": "-Xss4m"}'
     settings = configuration(spark(TAILRACE_SPARK__CONF=conf))
     assert settings["spark.locality.wait"] == "1s"
     assert settings["spark.driver.port"] == "7078"
-    assert settings["spark.executor.extraJavaOptions"] == "-Dlog -Xss4m"
-    assert settings["spark.executor.extraClassPath"].endswith("/b.jar:/own.jar")
+    options = words_of(settings["spark.executor.extraJavaOptions"])
+    assert (options[0], options[-1]) == ("-Dlog", "-Xss4m")
 
 
 def test_executors_are_tuned_as_the_driver_is_and_the_users_own_collector_wins():

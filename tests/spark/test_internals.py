@@ -33,8 +33,8 @@ from service.archives import ensure, load
 from service.kafka.errors import KafkaUnreachable
 from service.observability.metrics.store import Metrics
 from service.spark.driver import object_store
+from service.spark.driver.class_path import spark_home
 from service.spark.driver.java_classes import SOURCES, own_classes
-from service.spark.driver.jvm import spark_home
 from service.spark.internals import jvm, workers
 from service.spark.internals.arrow_functions import allow_without_pandas
 from service.spark.internals.callbacks import open_callbacks

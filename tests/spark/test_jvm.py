@@ -11,7 +11,8 @@ import pytest
 
 from service.archives.class_archive import CREATE
 from service.host.machine import find_java
-from service.spark.driver.jvm import Jvm, class_path, options, quoted
+from service.spark.driver.class_path import class_path
+from service.spark.driver.jvm import Jvm, options, quoted
 from service.spark.driver.jvm_options import tuned, words_of
 
 
@@ -33,15 +34,20 @@ def test_a_jvm_starts_with_our_options_and_the_users(given):
     assert flags["MaxNewSize"] == str(next((n for n in (32, 64) if f"{n}m" in given), 128) << 20)
 
 
-def test_our_archives_come_first_then_those_of_the_settings_then_what_is_needed_of_sparks_own_in_a_fixed_order(
-    tmp_path,
-):
+def test_our_archives_and_what_is_needed_of_sparks_own_come_first_unless_the_user_puts_others_before(tmp_path):
     for name in ("b.jar", "a.jar", "spark-mllib_2.13-4.2.0.jar"):
         (tmp_path / "jars").mkdir(exist_ok=True)
         (tmp_path / "jars" / name).touch()
-    settings = {"spark.driver.extraClassPath": "/x.jar:/ours.jar", "spark.jars": "file:///y.jar,s3://far/z.jar"}
-    found = class_path(tmp_path, [Path("/ours.jar")], settings).split(os.pathsep)
-    assert found == ["/ours.jar", "/x.jar", "/y.jar", f"{tmp_path}/jars/a.jar", f"{tmp_path}/jars/b.jar"]
+    begin, clients = ["/ours.jar", f"{tmp_path}/jars/a.jar", f"{tmp_path}/jars/b.jar"], [Path("/s.jar"), Path("/t.jar")]
+
+    def path(**settings: str) -> list[str]:
+        given = {f"spark.{name.replace('_', '.')}": value for name, value in settings.items()}
+        return class_path(tmp_path, [Path("/ours.jar")], given, clients).split(os.pathsep)
+
+    assert path() == [*begin, "/s.jar", "/t.jar"]
+    assert path(jars="/ours.jar,/s.jar,/t.jar,file:///y.jar,s3://far/z.jar") == [*begin, "/s.jar", "/t.jar", "/y.jar"]
+    assert path(driver_extraClassPath="/ours.jar:/s.jar:/t.jar") == path()
+    assert path(driver_extraClassPath="/ours.jar:/s.jar:/t.jar:/x.jar")[:2] == ["/ours.jar", "/x.jar"]
 
 
 def test_java_reads_the_arguments_as_they_were(tmp_path):

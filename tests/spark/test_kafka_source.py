@@ -13,8 +13,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from service.archives import ensure, load
+from service.spark.driver.class_path import spark_home
 from service.spark.driver.java_classes import own_classes
-from service.spark.driver.jvm import spark_home
 from service.spark.internals.compiler import NotCompiled, compile_java
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess

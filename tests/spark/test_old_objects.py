@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from service.spark.driver.class_path import spark_home
 from service.spark.driver.java_classes import SOURCES
-from service.spark.driver.jvm import options, spark_home
+from service.spark.driver.jvm import options
 from service.spark.internals.compiler import compile_java
 
 PROGRAM = """

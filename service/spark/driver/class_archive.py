@@ -18,8 +18,8 @@ from confluent_kafka import Producer
 from service.archives import ensure, load
 from service.archives.class_archive import CREATE, put
 from service.kafka.local_broker.broker import EmbeddedKafka
+from service.spark.driver.class_path import driver_classes, spark_home
 from service.spark.driver.java_classes import own_classes
-from service.spark.driver.jvm import driver_classes, spark_home
 
 _TOPIC = "numbers"
 _ROWS = 1000

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.settings import Kubernetes, Spark
 from service.spark.driver.allocation import ENVIRONMENT
+from service.spark.driver.class_path import EXTRA, mapping, of_executors
 
 DRIVER_PORT = 7078
 """Where executors reach the driver."""
@@ -98,12 +100,21 @@ def suggested(spark: Spark) -> dict[str, str]:
 
 
 def required(
-    spark: Spark, given: Mapping[str, str], *, jars: Sequence[Path], python_path: Sequence[str], java_options: str
+    spark: Spark,
+    given: Mapping[str, str],
+    *,
+    jars: Sequence[Path],
+    clients: Sequence[Path],
+    python_path: Sequence[str],
+    java_options: str,
 ) -> dict[str, str]:
     """Return the settings that are required. `given` are the user's own Spark settings, some of which are added to, not
-    replaced."""
+    replaced. Executors need our archives, `jars`, and those of an object store, `clients`."""
     if is_local(spark.master):
         return dict(NOBODY_COMES)
+    same_files = is_kubernetes(spark.master) or spark.master.startswith("local-cluster")
+    if same_files:
+        java_options = _joined(" ", java_options, shlex.join(mapping(jars)))
     settings = {
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path),
         **{f"spark.executorEnv.{name}": value for name, value in ENVIRONMENT.items()},
@@ -113,9 +124,11 @@ def required(
         settings |= {**ENCRYPTED, **_secret(spark)}
     else:  # Spark starts them on this machine: the secret lives as long as they do
         settings |= {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)}
-    if not is_kubernetes(spark.master):
-        return settings | _sent(jars, given)
-    return settings | _kubernetes(spark.kubernetes) | _same_image(jars, given)
+    if not same_files:
+        return settings | _sent([*jars, *clients], given)
+    # With `spark.jars` each executor would fetch from the driver what it has.
+    settings[f"spark.executor.{EXTRA}"] = of_executors(jars, clients, given)
+    return settings | (_kubernetes(spark.kubernetes) if is_kubernetes(spark.master) else {})
 
 
 def _secret(spark: Spark) -> dict[str, str]:
@@ -151,13 +164,6 @@ def _kubernetes(kubernetes: Kubernetes) -> dict[str, str]:
 def _sent(jars: Sequence[Path], given: Mapping[str, str]) -> dict[str, str]:
     """The archives as files of this machine, which executors fetch from the driver."""
     return {"spark.jars": _joined(",", *map(str, jars), given.get("spark.jars"))}
-
-
-def _same_image(jars: Sequence[Path], given: Mapping[str, str]) -> dict[str, str]:
-    """The paths of the archives in the image: with `spark.jars` each executor would fetch them from the driver."""
-    archives = ":".join(map(str, jars))
-    paths = (f"spark.{process}.extraClassPath" for process in ("driver", "executor"))
-    return {path: _joined(":", archives, given.get(path)) for path in paths}
 
 
 def _joined(separator: str, *parts: str | None) -> str:

@@ -40,9 +40,9 @@ PYTHON_PATH: Sequence[str] = (str(Path(__file__).with_name("startup")), str(Path
 """The settings with which Python workers find their modules."""
 
 
-def configured(spark: Spark, jars: Sequence[Path], checkpoint: str) -> dict[str, str]:
+def configured(spark: Spark, jars: Sequence[Path], checkpoint: str, clients: Sequence[Path] = ()) -> dict[str, str]:
     """Return the settings of the session, except those of one job. `spark.conf` overrides every setting that no answer
-    depends on."""
+    depends on. `jars` and `clients` are our archives and those of the checkpoint's object store."""
     logging = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     java_options = " ".join(filter(None, (logging, spark.conf.get("spark.driver.extraJavaOptions"))))
     of_executors = " ".join((logging, *tuned(words_of(spark.conf.get("spark.executor.extraJavaOptions", "")))))
@@ -55,5 +55,7 @@ def configured(spark: Spark, jars: Sequence[Path], checkpoint: str) -> dict[str,
         **FIXED,
         **object_store.required(checkpoint),
         "spark.driver.extraJavaOptions": java_options,
-        **cluster_mode.required(spark, spark.conf, jars=jars, python_path=PYTHON_PATH, java_options=of_executors),
+        **cluster_mode.required(
+            spark, spark.conf, jars=jars, clients=clients, python_path=PYTHON_PATH, java_options=of_executors
+        ),
     }

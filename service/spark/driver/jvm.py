@@ -6,7 +6,6 @@ that suit a service of many small batches, and with an error stream that goes to
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -16,10 +15,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from service.archives.class_archive import CREATE, class_archive, creates_archive, mapped_classes
+from service.archives.class_archive import CREATE, creates_archive
 from service.host.guard import Guard
 from service.host.machine import find_java
 from service.spark.driver import allocation
+from service.spark.driver.class_path import class_path, java, mapping, spark_home
 from service.spark.driver.configuration import PYTHON_PATH
 from service.spark.driver.fork_server import VARIABLE
 from service.spark.driver.jvm_options import tuned, words_of
@@ -51,10 +51,6 @@ SPARK_NEEDS: Sequence[str] = (
     "--enable-native-access=ALL-UNNAMED",
 )
 
-_NOT_NEEDED = ("spark-mllib_",)
-"""Archives of Spark that are left out. A session searches all archives for extensions, and that of machine learning
-builds its functions by Scala's reflection: an eighth of the processor time of a start."""
-
 
 class JvmFailed(Exception):
     """A JVM that ended before it could be reached; the text is its output."""
@@ -64,12 +60,18 @@ class Jvm:
     """A JVM that runs Spark's gateway. It ends when this process ends, for whatever reason."""
 
     def __init__(
-        self, settings: Mapping[str, str], jars: Sequence[Path], scratch: Path, on_line: Callable[[str], None]
+        self,
+        settings: Mapping[str, str],
+        jars: Sequence[Path],
+        scratch: Path,
+        on_line: Callable[[str], None],
+        clients: Sequence[Path] = (),
     ) -> None:
         """Start the JVM.
 
-        `settings` are Spark's; `jars` come before its own; `on_line` receives its output, line by line. Its temporary
-        files are in the folder `scratch`, which is removed when this process is killed.
+        `settings` are Spark's; `jars` come before its own, and the `clients` of an object store after them; `on_line`
+        receives its output, line by line. Its temporary files are in the folder `scratch`, which is removed when this
+        process is killed.
         """
         self._folder = scratch / "jvm"
         self._folder.mkdir(mode=0o700)
@@ -81,7 +83,7 @@ class Jvm:
         arguments = self._folder / "arguments"
         # A file: the class path is long, and everybody can read a command line.
         words = [f"-Djava.io.tmpdir={temporary}", *options(settings, jars)]
-        text = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings), GATEWAY]))
+        text = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings, clients), GATEWAY]))
         with open(os.open(arguments, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
             file.write(text)
         self._archives = CREATE in text
@@ -95,7 +97,7 @@ class Jvm:
             process_group=0,
         )
         self.process = subprocess.Popen(
-            [_java(), f"@{arguments}"],
+            [java(), f"@{arguments}"],
             stdin=subprocess.PIPE,  # it ends when this closes
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -167,44 +169,14 @@ def temporary_folder(scratch: Path) -> Path:
     return scratch / "jvm" / "t"
 
 
-def spark_home() -> Path:
-    """Return where PySpark is installed, found without importing it."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or not found.submodule_search_locations:
-        raise ModuleNotFoundError("No module named 'pyspark'")
-    return Path(found.submodule_search_locations[0]).resolve()
-
-
 def options(settings: Mapping[str, str], jars: Sequence[Path] = ()) -> list[str]:
     """Return the options of the JVM: ours first, so that those of `spark.driver.extraJavaOptions` win."""
     heap = settings.get("spark.driver.memory", "1g")
     given = words_of(settings.get("spark.driver.extraJavaOptions", ""))
-    # A JVM that cannot use the archive prints a warning on standard output, which helps nobody.
-    mapped = mapped_classes(driver_classes(jars)) if jars and not creates_archive(given) else []
-    return [f"-Xmx{heap}", *tuned(given), *SPARK_NEEDS, "-Xlog:disable", "-Xlog:all=error:stderr", *mapped, *given]
-
-
-def driver_classes(jars: Sequence[Path]) -> Path:
-    """Return the place of the archive of the driver's classes, whether or not it exists; see `class_archive`."""
-    path = class_path(spark_home(), jars, {}).split(os.pathsep)
-    return class_archive("classes", Path(_java()), map(Path, path), jars[0].parent)
-
-
-def class_path(home: Path, jars: Sequence[Path], settings: Mapping[str, str]) -> str:
-    """Return our archives, those of the settings, and Spark's own; always in the same order."""
-    given = [jar.removeprefix("file://") for jar in settings.get("spark.jars", "").split(",")]
-    extra = settings.get("spark.driver.extraClassPath", "").split(os.pathsep)
-    ours = [*(str(jar.resolve()) for jar in jars), *extra, *given]
-    own = sorted(str(jar) for jar in (home / "jars").glob("*.jar") if not jar.name.startswith(_NOT_NEEDED))
-    return os.pathsep.join(dict.fromkeys([jar for jar in [*ours, *own] if jar and "://" not in jar]))
+    mapped = mapping([] if creates_archive(given) else jars)
+    return [f"-Xmx{heap}", *tuned(given), *SPARK_NEEDS, *mapped, *given]
 
 
 def quoted(arguments: Sequence[str]) -> list[str]:
     """Return the arguments in the form of an argument file of `java`."""
     return ['"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"' for argument in arguments]
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
-    return found or find_java()

@@ -22,9 +22,10 @@ from py4j.protocol import Py4JError
 
 from service.archives import ensure, load
 from service.settings import Spark
+from service.spark.driver.class_path import spark_home
 from service.spark.driver.configuration import configured
 from service.spark.driver.java_classes import own_classes
-from service.spark.driver.jvm import Jvm, spark_home, temporary_folder
+from service.spark.driver.jvm import Jvm, temporary_folder
 from service.spark.driver.worker_sockets import worker_sockets
 from service.spark.internals.workers import GATEWAY_PORT, GATEWAY_SECRET
 from tests.spark.shared_jvm.forks import ForkServer

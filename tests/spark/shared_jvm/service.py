@@ -96,12 +96,16 @@ class _Process:
 
 
 def lent_or_own(
-    settings: Mapping[str, str], jars: Sequence[Path], scratch: Path, on_line: Callable[[str], None]
+    settings: Mapping[str, str],
+    jars: Sequence[Path],
+    scratch: Path,
+    on_line: Callable[[str], None],
+    clients: Sequence[Path],
 ) -> Jvm:
     """Return the shared JVM, or one of the service's own."""
     folder = Path(os.environ[FOLDER])
     lent = json.loads((folder / ADDRESS).read_text())
-    own = json.loads(json.dumps(started_with(settings, jars)))
+    own = json.loads(json.dumps(started_with(settings, jars, clients)))
     if is_local(settings["spark.master"]) and all(lent[name] == value for name, value in own.items()):
         lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR)
         with suppress(BlockingIOError):
@@ -110,7 +114,7 @@ def lent_or_own(
             os.write(lock, str(os.getpid()).encode())
             return LentJvm(lent, folder, lock, on_line)
         os.close(lock)
-    return Jvm(settings, jars, scratch, on_line)
+    return Jvm(settings, jars, scratch, on_line, clients)
 
 
 setattr(service.run, "Jvm", lent_or_own)  # noqa: B010  (not an attribute that a type checker may see)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from service.spark.driver.jvm import class_path, options, spark_home
+from service.spark.driver.class_path import class_path, spark_home
+from service.spark.driver.jvm import options
 
 FOLDER = "SHARED_JVM"
 """The environment variable with the folder of the JVM."""
@@ -36,10 +37,10 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def started_with(settings: Mapping[str, str], jars: Sequence[Path]) -> dict[str, object]:
+def started_with(settings: Mapping[str, str], jars: Sequence[Path], clients: Sequence[Path] = ()) -> dict[str, object]:
     """Return what a JVM with these settings is started with: its options, its class path and its environment."""
     return {
         "options": options(settings, jars),
-        "class_path": class_path(spark_home(), jars, settings),
+        "class_path": class_path(spark_home(), jars, settings, clients),
         "environment": {name: text for name, text in os.environ.items() if not name.startswith(_NO_TERMS)},
     }

@@ -36,7 +36,7 @@ BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
 }
 
 
-WAITING_WORKERS = 3
+WAITING_WORKERS = 2
 """Processes beyond the number of cores that run tests: e2e tests wait half of their time."""
 
 

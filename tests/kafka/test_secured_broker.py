@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,12 @@ from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 from service.host.machine import find_java
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaConfigError
+from service.kafka.local_broker.broker import EmbeddedKafka
 from service.kafka.security import security_of
 from tests.kafka.conftest import MARKERS, Query
 from tests.logins import AUTHORIZED, LISTENER, MODULE, asks_for_password, grant, users
+
+pytestmark = pytest.mark.e2e
 
 MECHANISM = "SCRAM-SHA-256"
 RIGHTS = (
@@ -25,10 +28,11 @@ RIGHTS = (
 """All that a writer needs. The consumer group of the marker reader is a name only."""
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A key store for the broker, and the certificate that its clients trust."""
-    store, trusted = tmp_path / "broker.p12", tmp_path / "ca.pem"
+    folder = tmp_path_factory.mktemp("certificate")
+    store, trusted = folder / "broker.p12", folder / "ca.pem"
     held = ["-keystore", str(store), "-storepass", "changeit", "-alias", "broker"]
     name = ["-dname", "CN=localhost", "-ext", "san=ip:127.0.0.1"]
     _keytool("-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-storetype", "PKCS12", *held, *name)
@@ -40,9 +44,10 @@ def _keytool(*arguments: str) -> None:
     subprocess.run([str(Path(find_java()).resolve().parent / "keytool"), *arguments], check=True, capture_output=True)
 
 
-@pytest.fixture
-def broker(own_kafka, certificate: tuple[Path, Path]):
-    return own_kafka(
+@pytest.fixture(scope="module")
+def broker(certificate: tuple[Path, Path]) -> Iterator[EmbeddedKafka]:
+    """Of all tests: the last one gives rights, which those before it do not get as far as to need."""
+    with EmbeddedKafka(
         security="SASL_SSL",
         properties={
             LISTENER + "ssl.keystore.type": "PKCS12",
@@ -52,7 +57,8 @@ def broker(own_kafka, certificate: tuple[Path, Path]):
             **AUTHORIZED,
         },
         format_arguments=users(MECHANISM, {"ann": "secret"}),
-    )
+    ) as kafka:
+        yield kafka
 
 
 def login(broker, certificate: tuple[Path, Path], password: str) -> dict[str, str]:
@@ -74,7 +80,7 @@ ASKED: dict[str, Callable[[Cluster], object]] = {
 @pytest.mark.parametrize("asked", ASKED)
 def test_a_password_that_is_wrong_is_no_time_out_whatever_is_asked_first(broker, certificate, asked: str):
     with pytest.raises(KafkaConfigError) as refused:
-        ASKED[asked](Cluster(login(broker, certificate, "gu3ss"), seconds=10))
+        ASKED[asked](Cluster(login(broker, certificate, "gu3ss"), seconds=6))
     assert "Authentication failed" in str(refused.value)
     assert "check the user, the password and the mechanism" in (refused.value.hint or "")
 
@@ -86,7 +92,7 @@ def test_password_and_rights_are_needed_and_enough(broker, certificate, make_que
         return login(broker, certificate, password)
 
     with pytest.raises(KafkaConfigError, match="cannot be reached") as refused:
-        Cluster(log_in("gu3ss"), seconds=20).reachable()
+        Cluster(log_in("gu3ss"), seconds=10).reachable()
     assert "gu3ss" not in str(refused.value)
     query.kafka = log_in("gu3ss")
     with pytest.raises(KafkaConfigError) as refused:

@@ -30,7 +30,7 @@ COPY --from=build /opt/tailrace /opt/tailrace
 COPY --from=build /opt/archives /opt/archives
 COPY image/entrypoint image/decom.sh /opt/
 
-# SPARK_HOME is also where the executor's class path begins.
+# The driver finds Spark by its package, an executor by SPARK_HOME.
 ENV PATH=/opt/tailrace/bin:$PATH \
     JAVA_HOME=/opt/java \
     SPARK_HOME=/opt/tailrace/lib/python3.11/site-packages/pyspark \

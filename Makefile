@@ -8,7 +8,7 @@ LOCKS := requirements-build.lock requirements.lock requirements-dev.lock
 # Passed on to the command, as in: make test ARGS="-k window"
 ARGS ?=
 
-# Test files run side by side, each in one process from its first test to its last, in the order of tests/conftest.py.
+# Test files run side by side, each in one process from its first test to its last, in the order of tests/order.py.
 # Arguments that come later win: make test ARGS="--numprocesses 0".
 SIDE_BY_SIDE := --numprocesses auto --dist loadfile --no-loadscope-reorder
 

@@ -1,4 +1,4 @@
-"""What tests of every kind share: real brokers, and the order in which tests run."""
+"""What tests of every kind share: real brokers, and the processes in which they run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, KafkaInContainer, MakeTopic
-from tests.order import in_order
+from tests.order import starting_order
 from tests.shared_broker import BrokerOnRequest, shared_broker
 from tests.spark.service_process import QUICK
 from tests.spark.shared_jvm.jvm import SharedJvms
@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if STARTED_FOR_TESTS & set(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
     e2e = {_file(item) for item in items if item.get_closest_marker("e2e") is not None}
-    order = in_order({_file(item): None for item in items if _file(item) not in e2e}, sorted(e2e))
+    order = starting_order({_file(item): None for item in items if _file(item) not in e2e}, sorted(e2e))
     place = {file: number for number, file in enumerate(order)}
     items.sort(key=lambda item: place[_file(item)])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 SECONDS: Mapping[str, float] = {
-    # Of two cores, beside others.
+    # Measured on two cores, beside other files.
     "tests/chaos/test_streams.py": 260,
     "tests/spark/test_object_store.py": 190,
     "tests/spark/test_store_requests.py": 150,
@@ -63,13 +63,13 @@ USUAL = {"unit": 1.0, "e2e": 10.0}
 """Seconds that another file of a kind takes."""
 
 
-def in_order(unit: Iterable[str], e2e: Iterable[str]) -> list[str]:
+def starting_order(unit: Iterable[str], e2e: Iterable[str]) -> list[str]:
     """Return all files in the order in which they start.
 
     Unit tests compute and e2e tests wait half of their time, so that a mixture of both leaves no core idle. Both kinds
     come to their end at the same time, with short files, so that none runs alone there.
 
-    >>> in_order(["a.py", "b.py"], ["tests/spark/test_growth.py", "c.py"])
+    >>> starting_order(["a.py", "b.py"], ["tests/spark/test_growth.py", "c.py"])
     ['a.py', 'tests/spark/test_growth.py', 'b.py', 'c.py']
     """
     starts: dict[str, float] = {}

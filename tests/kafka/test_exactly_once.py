@@ -11,7 +11,7 @@ import pytest
 from service.kafka.admin import Cluster
 from service.kafka.errors import DigestMismatch, Fenced, KafkaConfigError, SourceChanged, Superseded
 from tests.brokers import Broker
-from tests.kafka.conftest import Query
+from tests.kafka.conftest import MARKERS, Query
 
 
 def test_a_replayed_batch_writes_nothing(query: Query):
@@ -195,4 +195,4 @@ def test_a_missing_topic_is_named(query: Query):
 
 
 def test_the_marker_topic_is_compacted_and_has_no_retention_by_time(query: Query):
-    Cluster({"bootstrap.servers": query.bootstrap}).check_markers("markers")
+    Cluster({"bootstrap.servers": query.bootstrap}).check_markers(MARKERS)

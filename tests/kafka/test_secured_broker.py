@@ -80,7 +80,7 @@ ASKED: dict[str, Callable[[Cluster], object]] = {
 @pytest.mark.parametrize("asked", ASKED)
 def test_a_password_that_is_wrong_is_no_time_out_whatever_is_asked_first(broker, certificate, asked: str):
     with pytest.raises(KafkaConfigError) as refused:
-        ASKED[asked](Cluster(login(broker, certificate, "gu3ss"), seconds=6))
+        ASKED[asked](Cluster(login(broker, certificate, "gu3ss"), seconds=10))
     assert "Authentication failed" in str(refused.value)
     assert "check the user, the password and the mechanism" in (refused.value.hint or "")
 

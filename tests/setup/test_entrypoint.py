@@ -13,6 +13,8 @@ ENTRYPOINT = Path(__file__).parent.parent.parent / "image" / "entrypoint"
 FROM_SPARK = {
     "SPARK_JAVA_OPT_0": "-Dfirst=a b",
     "SPARK_JAVA_OPT_1": "-Dsecond=1",
+    "SPARK_CLASSPATH": "/ours.jar",
+    "SPARK_CONF_DIR": "/opt/spark/conf",
     "SPARK_EXECUTOR_MEMORY": "512m",
     "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@driver:7078",
     "SPARK_EXECUTOR_ID": "3",
@@ -58,7 +60,7 @@ def test_an_executor_knows_its_driver_and_its_name(environment: dict[str, str]):
     command = run(environment | FROM_SPARK, "executor")
     start = command.index("org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend")
     given = dict(zip(command[start + 1 :: 2], command[start + 2 :: 2], strict=True))
-    assert command[start - 2 : start] == ["-cp", "/spark/jars/*"]
+    assert command[start - 2 : start] == ["-cp", "/ours.jar:/spark/jars/*:/opt/spark/conf"]
     assert given == {
         "--driver-url": "spark://CoarseGrainedScheduler@driver:7078",
         "--executor-id": "3",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -231,6 +232,11 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def maps_archive_of_classes(pid: int) -> bool:
+    """Whether a JVM has mapped our archive of classes, which `make setup` makes; Java's own is `classes.jsa`."""
+    return re.search(r"/classes-[0-9a-f]{16}\.jsa", Path(f"/proc/{pid}/maps").read_text()) is not None
 
 
 def parent_of(pid: int) -> int:

@@ -43,15 +43,8 @@ class StoreHandler(BaseHTTPRequestHandler):
     """The side of HTTP that all stores of tests have in common."""
 
     protocol_version = "HTTP/1.1"
-    # Head and body go in one packet: the second of two would wait 40 ms for the first to be acknowledged.
-    wbufsize = -1
+    # With Nagle's algorithm a body would wait 40 ms until its head is acknowledged.
     disable_nagle_algorithm = True
-
-    def handle_expect_100(self) -> bool:
-        """Tell a client that asks first that it may send the body."""
-        told = super().handle_expect_100()
-        self.wfile.flush()
-        return told
 
     def body(self) -> bytes:
         """The body of the request, which may come in chunks."""

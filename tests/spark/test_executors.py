@@ -21,7 +21,15 @@ from tests.brokers import Broker, MakeTopic
 from tests.spark.executor_folders import remove_unused_folders
 from tests.spark.loopback import CAN_CAPTURE, capturing
 from tests.spark.secured import files_below
-from tests.spark.service_process import QUICK, ServiceProcess, command_of, descendants, environment_of, signal_to
+from tests.spark.service_process import (
+    QUICK,
+    ServiceProcess,
+    command_of,
+    descendants,
+    environment_of,
+    maps_archive_of_classes,
+    signal_to,
+)
 from tests.spark.topics import feed, read, upserted
 
 NAMES = [hashlib.sha256(b"%d" % number).hexdigest()[:20] for number in range(8)]
@@ -185,6 +193,7 @@ def test_an_executor_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(
     running.until("every row is counted", totals.right)
     running.until("both executors run", lambda: len(executors(running)) == 2)
     before = executors(running)
+    assert all(maps_archive_of_classes(pid) for pid in before)
     for_workers = {**ENVIRONMENT, **WORKERS}
     for processes, expected in ((running.processes()["worker"], for_workers), (before, ENVIRONMENT)):
         assert processes

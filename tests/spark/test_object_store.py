@@ -16,7 +16,7 @@ from service.spark.driver.configuration import configured
 from tests.brokers import Broker, MakeTopic
 from tests.spark.fake_gcs import fake_gcs
 from tests.spark.fake_s3 import fake_s3, s3_settings, unchunked
-from tests.spark.service_process import QUICK, ServiceProcess
+from tests.spark.service_process import QUICK, ServiceProcess, maps_archive_of_classes
 from tests.spark.topics import feed, read, upserted
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
@@ -105,6 +105,7 @@ def goes_on(
     running.start()
     feed(kafka.bootstrap, orders, [(number % 2, {"name": f"n{number % 3}", "amount": 1}) for number in range(300)])
     running.until("every row is counted", lambda: are({"n0": 100, "n1": 100, "n2": 100}))
+    assert [maps_archive_of_classes(pid) for pid in running.processes()["jvm"]] == [True]
     running.kill()
     feed(kafka.bootstrap, orders, [(0, {"name": "n0", "amount": 5})])
     running.start()

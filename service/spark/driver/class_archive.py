@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from service.archives import ensure, load
 from service.archives.class_archive import CREATE, put
 from service.kafka.local_broker.broker import EmbeddedKafka
-from service.spark.driver.class_path import driver_classes, spark_home
+from service.spark.driver.class_path import archive_of_classes, spark_home
 from service.spark.driver.java_classes import own_classes
 
 _TOPIC = "numbers"
@@ -40,7 +40,7 @@ def main() -> int:
     folder = Path(os.environ["TAILRACE_ARCHIVES"]) if os.environ.get("TAILRACE_ARCHIVES") else None
     jars = [*ensure(load("spark"), folder)]
     jars.append(own_classes(jars, spark_home() / "jars"))
-    target = driver_classes(jars)
+    target = archive_of_classes(jars)
     if target.exists():
         return 0
     print("making an archive of Java classes (once; half a minute)", file=sys.stderr)

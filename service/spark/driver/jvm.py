@@ -19,7 +19,7 @@ from service.archives.class_archive import CREATE, creates_archive
 from service.host.guard import Guard
 from service.host.machine import find_java
 from service.spark.driver import allocation
-from service.spark.driver.class_path import class_path, java, mapping, spark_home
+from service.spark.driver.class_path import archive_options, class_path, java, spark_home
 from service.spark.driver.configuration import PYTHON_PATH
 from service.spark.driver.fork_server import VARIABLE
 from service.spark.driver.jvm_options import tuned, words_of
@@ -69,9 +69,9 @@ class Jvm:
     ) -> None:
         """Start the JVM.
 
-        `settings` are Spark's; `jars` come before its own, and the `clients` of an object store after them; `on_line`
-        receives its output, line by line. Its temporary files are in the folder `scratch`, which is removed when this
-        process is killed.
+        `settings` are Spark's; `jars` come before its own archives, and the `clients` of an object store after its own;
+        `on_line` receives its output, line by line. Its temporary files are in the folder `scratch`, which is removed
+        when this process is killed.
         """
         self._folder = scratch / "jvm"
         self._folder.mkdir(mode=0o700)
@@ -173,7 +173,7 @@ def options(settings: Mapping[str, str], jars: Sequence[Path] = ()) -> list[str]
     """Return the options of the JVM: ours first, so that those of `spark.driver.extraJavaOptions` win."""
     heap = settings.get("spark.driver.memory", "1g")
     given = words_of(settings.get("spark.driver.extraJavaOptions", ""))
-    mapped = mapping([] if creates_archive(given) else jars)
+    mapped = archive_options([] if creates_archive(given) else jars)
     return [f"-Xmx{heap}", *tuned(given), *SPARK_NEEDS, *mapped, *given]
 
 

@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if STARTED_FOR_TESTS & set(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
     e2e = {_file(item) for item in items if item.get_closest_marker("e2e") is not None}
-    order = starting_order({_file(item): None for item in items if _file(item) not in e2e}, sorted(e2e))
+    order = starting_order((file for item in items if (file := _file(item)) not in e2e), sorted(e2e))
     place = {file: number for number, file in enumerate(order)}
     items.sort(key=lambda item: place[_file(item)])
 

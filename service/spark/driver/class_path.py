@@ -14,9 +14,6 @@ from pathlib import Path
 from service.archives.class_archive import class_archive, mapped_classes
 from service.host.machine import find_java
 
-EXTRA = "extraClassPath"
-"""The last word of Spark's settings for what comes before its own archives, of driver and executors."""
-
 _NOT_NEEDED = ("spark-mllib_",)
 """Archives of Spark that are left out. A session searches all archives for extensions, and that of machine learning
 builds its functions by Scala's reflection: an eighth of the processor time of a start."""
@@ -38,13 +35,13 @@ def class_path(home: Path, jars: Sequence[Path], settings: Mapping[str, str], cl
     """Return the class path of the driver: our `jars`, those of `spark.driver.extraClassPath`, Spark's own, those of
     `spark.jars` and the `clients` of an object store; always in the same order."""
     given = [jar.removeprefix("file://") for jar in settings.get("spark.jars", "").split(",")]
-    return _joined(home, jars, settings.get(f"spark.driver.{EXTRA}", ""), [*given, *_names(clients)])
+    return _joined(home, jars, settings.get("spark.driver.extraClassPath", ""), [*given, *_names(clients)])
 
 
 def executor_class_path(jars: Sequence[Path], clients: Sequence[Path], given: Mapping[str, str]) -> str:
     """Return the class path of executors that have the same files as the driver. Spark puts nothing before it, and its
     own archives once more behind it. `given` are the settings of the user."""
-    return _joined(spark_home(), jars, given.get(f"spark.executor.{EXTRA}", ""), _names(clients))
+    return _joined(spark_home(), jars, given.get("spark.executor.extraClassPath", ""), _names(clients))
 
 
 def _names(jars: Sequence[Path]) -> list[str]:
@@ -71,7 +68,8 @@ def archive_options(jars: Sequence[Path]) -> list[str]:
 
 
 def java() -> str:
-    """Return the Java that runs: that of JAVA_HOME, or the first on the path that is new enough."""
+    """Return the Java of JAVA_HOME, or the first on the path, without a start of it to ask for its version. Raises
+    MachineError if there is none."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     return found or find_java()

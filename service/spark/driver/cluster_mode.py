@@ -13,9 +13,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from service.deployment.capacity import local_cluster
 from service.settings import Kubernetes, Spark
 from service.spark.driver.allocation import ENVIRONMENT
-from service.spark.driver.class_path import EXTRA, archive_options, executor_class_path
+from service.spark.driver.class_path import archive_options, executor_class_path
 
 DRIVER_PORT = 7078
 """Where executors reach the driver."""
@@ -60,11 +61,6 @@ ENCRYPTED: Mapping[str, str] = {
 def is_local(master: str) -> bool:
     """Return whether the driver's own process runs the tasks."""
     return master == "local" or master.startswith("local[")
-
-
-def is_local_cluster(master: str) -> bool:
-    """Return whether Spark makes the executors on the driver's machine."""
-    return master.startswith("local-cluster[")
 
 
 def is_kubernetes(master: str) -> bool:
@@ -117,7 +113,7 @@ def required(
     replaced. Executors need our archives, `jars`, and those of an object store, `clients`."""
     if is_local(spark.master):
         return dict(NOBODY_COMES)
-    same_files = is_kubernetes(spark.master) or is_local_cluster(spark.master)
+    same_files = is_kubernetes(spark.master) or local_cluster(spark.master) is not None
     if same_files:
         java_options = _joined(" ", java_options, shlex.join(archive_options(jars)))
     settings = {
@@ -132,7 +128,7 @@ def required(
     if not same_files:
         return settings | _sent([*jars, *clients], given)
     # With `spark.jars` each executor would fetch from the driver what it has.
-    settings[f"spark.executor.{EXTRA}"] = executor_class_path(jars, clients, given)
+    settings["spark.executor.extraClassPath"] = executor_class_path(jars, clients, given)
     return settings | (_kubernetes(spark.kubernetes) if is_kubernetes(spark.master) else {})
 
 

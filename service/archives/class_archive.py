@@ -6,6 +6,7 @@ They lie beside the Java archives of their classes. Each is for one Java and one
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -42,4 +43,7 @@ def put(part: Path, target: Path, trouble: str) -> None:
         return
     for old in target.parent.glob(f"{target.stem.rpartition('-')[0]}-*.jsa"):
         old.unlink()
+    # A JVM ends with a fault at once where it maps an archive that a loss of power has cut short.
+    with part.open("rb") as written:
+        os.fsync(written.fileno())
     part.rename(target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -58,6 +59,26 @@ def test_what_is_about_to_be_sent_waits_in_the_temporary_folder_of_each_jvm():
 
 def test_a_body_that_is_signed_in_pieces_is_put_together():
     assert unchunked(b"3;s=a\r\nabc\r\n2;s=b\r\nde\r\n0;s=c\r\nx-amz-checksum:y\r\n\r\n") == b"abcde"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "Content-Length: 9\r\n\r\n",
+        "Content-Length: 9\r\n\r\nv1\n",
+        "Transfer-Encoding: chunked\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n3\r\nv1\n\r\n",
+    ],
+)
+def test_a_put_whose_client_is_killed_before_its_end_stores_nothing(rest: str):
+    with fake_s3() as (address, held):
+        port = int(address.rpartition(":")[2])
+        for body, kept in ((rest, False), ("Content-Length: 9\r\n\r\nv1\nentire", True)):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(f"PUT /bucket/commits/0 HTTP/1.1\r\nHost: s3\r\n{body}".encode())
+                client.shutdown(socket.SHUT_WR)
+                assert (b" 200 " in client.makefile("rb").read()) is kept
+            assert held == ({"bucket/commits/0": b"v1\nentire"} if kept else {})
 
 
 def test_a_pipeline_goes_on_from_a_checkpoint_in_s3_after_a_kill(

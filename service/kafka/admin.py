@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,7 +19,6 @@ from confluent_kafka import (
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import (
     AdminClient,
-    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
@@ -33,6 +33,9 @@ from service.kafka.writer import marker
 
 RECORD_BYTES = 1_000_000
 """The largest record that a producer of librdkafka sends and a broker accepts by default."""
+
+_LOOK_EVERY = 0.1
+"""Seconds between two looks at the errors of a connection, while an answer is awaited."""
 
 Offsets = dict[str, dict[int, int]]
 """Offsets by topic and partition."""
@@ -71,6 +74,10 @@ class StartPosition:
     offsets: Mapping[int, int] = field(default_factory=dict)
 
 
+class _HopelessError(Exception):
+    """Brokers refuse the connection for a reason that does not pass, such as a wrong password."""
+
+
 class Cluster:
     """A Kafka cluster. Every call waits at most `seconds` and raises a KafkaFailure."""
 
@@ -83,31 +90,22 @@ class Cluster:
         except KafkaException as refused:
             raise failure_of(refused, "the settings of the Kafka connection are invalid") from refused
 
-    def reachable(self) -> None:
-        """Return if a broker answers. Raises a KafkaFailure with the reason if none does."""
-        self._topics()
-
     def identifier(self) -> str:
         """Return the id of the cluster, the same at each of its addresses."""
-        return str(self._metadata().cluster_id)
+        described = self._patiently(
+            lambda: self._result(self._admin.describe_cluster(request_timeout=self._seconds)), self._cannot_be_reached()
+        )
+        return str(described.cluster_id)
 
     def describe(self, topics: Iterable[str]) -> dict[str, int]:
         """Return the number of partitions of each of these topics that exists, whether or not each has a leader now."""
-        known, found = self._metadata().topics, {}
-        for topic in topics:
-            if topic not in known:
-                continue
-            error = known[topic].error
-            if error is None:
-                found[topic] = len(known[topic].partitions)
-            elif failure(error.code(), error.str(), "").retriable:
-                raise KafkaUnreachable(f'the topic "{topic}" cannot be used now', error.str())
-        return found
+        return {name: len(each.partitions) for name, each in self._present(topics).items()}
 
     def create(self, topics: Iterable[TopicSpec]) -> tuple[str, ...]:
         """Create the missing topics and wait until they can be used. Return their names."""
-        present = self._topics()
-        wanted = {topic.name: topic for topic in topics if topic.name not in present}
+        asked = {topic.name: topic for topic in topics}
+        present = self._usable(asked)
+        wanted = {name: topic for name, topic in asked.items() if name not in present}
         if not wanted:
             return ()
         news = [
@@ -116,7 +114,7 @@ class Cluster:
         made = []
         for name, result in self._admin.create_topics(news, request_timeout=self._seconds).items():
             try:
-                result.result(timeout=self._seconds)
+                self._result(result)
                 made.append(name)
             except KafkaException as refused:
                 if refused.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
@@ -124,7 +122,7 @@ class Cluster:
             except TimeoutError as late:
                 raise failure_of(late, f'the topic "{name}" cannot be created') from late
         until = time.monotonic() + self._seconds
-        while awaited := sorted(wanted.keys() - self._topics().keys()):
+        while awaited := sorted(wanted.keys() - self._usable(wanted)):
             if time.monotonic() > until:
                 raise KafkaUnreachable(
                     f"{'these topics' if len(awaited) > 1 else 'this topic'} cannot be used yet: {', '.join(awaited)}",
@@ -156,19 +154,44 @@ class Cluster:
 
     def matching(self, pattern: re.Pattern[str]) -> tuple[str, ...]:
         """Return the topics whose whole names match, in order; Kafka's internal ones match nothing."""
-        names = [name for name in self._metadata().topics if pattern.fullmatch(name)]
+        names = [name for name in self._all_topics() if pattern.fullmatch(name)]
         described = self._described(names) if names else {}
         return tuple(sorted(name for name, each in described.items() if not each.is_internal))
 
     def _described(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
         names = list(dict.fromkeys(topics))
         return self._patiently(
-            lambda: {
-                name: each.result(timeout=self._seconds)
-                for name, each in self._admin.describe_topics(TopicCollection(names)).items()
-            },
+            lambda: {name: self._result(each) for name, each in self._asked_for(names).items()},
             f"the topics {', '.join(names)} cannot be described",
         )
+
+    def _present(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
+        """Kafka's description of each of these topics that exists and that we may see."""
+        names = list(dict.fromkeys(topics))
+
+        def ask() -> dict[str, TopicDescription]:
+            found = {}
+            for name, each in self._asked_for(names).items():
+                try:
+                    found[name] = self._result(each)
+                except KafkaException as failed:
+                    error = failed.args[0]
+                    if error.code() < 0:  # librdkafka's own: there is no answer
+                        raise
+                    if failure(error.code(), error.str(), "").retriable:
+                        raise KafkaUnreachable(f'the topic "{name}" cannot be used now', error.str()) from failed
+            return found
+
+        return self._patiently(ask, self._cannot_be_reached()) if names else {}
+
+    def _asked_for(self, names: list[str]) -> Mapping[str, Future[TopicDescription]]:
+        # By name: what a cluster has in all may be megabytes, and a running job asks every few seconds.
+        return self._admin.describe_topics(TopicCollection(names), request_timeout=self._seconds)
+
+    def _usable(self, topics: Iterable[str]) -> set[str]:
+        """Those of the topics of which each partition has a leader."""
+        present = self._present(topics).items()
+        return {name for name, each in present if all(place.leader is not None for place in each.partitions)}
 
     def compacts_within(self, topic: str, milliseconds: int) -> bool:
         """Return whether Kafka may compact `topic` within `milliseconds` of a record; false if we may not read its
@@ -191,9 +214,7 @@ class Cluster:
 
     def _config(self, topic: str, cannot: str) -> Mapping[str, ConfigEntry]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        return self._patiently(
-            lambda: self._admin.describe_configs([resource])[resource].result(timeout=self._seconds), cannot
-        )
+        return self._patiently(lambda: self._result(self._admin.describe_configs([resource])[resource]), cannot)
 
     def end_offsets(self, topics: Iterable[str]) -> Offsets:
         """Return the offset after the last record that a read_committed reader may see."""
@@ -222,7 +243,7 @@ class Cluster:
 
         def commit() -> None:
             answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-            for place in answers[group].result(timeout=self._seconds).topic_partitions or ():
+            for place in self._result(answers[group]).topic_partitions or ():
                 if place.error is not None:
                     raise KafkaException(place.error)
 
@@ -240,26 +261,21 @@ class Cluster:
         def ask() -> list[int]:
             asked = dict.fromkeys(partitions, spec)
             answers = self._admin.list_offsets(asked, request_timeout=self._seconds)
-            return [each.result(timeout=self._seconds).timestamp for each in answers.values()]
+            return [self._result(each).timestamp for each in answers.values()]
 
         times = self._patiently(ask, f"the times of {', '.join(topics)} cannot be read") if partitions else []
         return max((each for each in times if each >= 0), default=None)
 
-    def _topics(self) -> dict[str, int]:
-        """All topics that can be used, with their numbers of partitions."""
-        return {
-            name: len(topic.partitions)
-            for name, topic in self._metadata().topics.items()
-            if topic.error is None and all(each.leader >= 0 for each in topic.partitions.values())
-        }
-
-    def _metadata(self) -> ClusterMetadata:
+    def _all_topics(self) -> Iterable[str]:
         self._troubles.forget()
         try:
-            return self._admin.list_topics(timeout=self._seconds)
+            return self._admin.list_topics(timeout=self._seconds).topics
         except KafkaException as failed:
             self._admin.poll(0)
-            raise self._troubles.explain(failed, f"Kafka at {self._address} cannot be reached") from failed
+            raise self._troubles.explain(failed, self._cannot_be_reached()) from failed
+
+    def _cannot_be_reached(self) -> str:
+        return f"Kafka at {self._address} cannot be reached"
 
     def _partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
         topics = tuple(topics)
@@ -283,7 +299,7 @@ class Cluster:
             answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=seconds)
             offsets: Offsets = {}
             for place in partitions:
-                offsets.setdefault(place.topic, {})[place.partition] = answers[place].result(timeout=seconds).offset
+                offsets.setdefault(place.topic, {})[place.partition] = self._result(answers[place]).offset
             return offsets
 
         topics = ", ".join(sorted({place.topic for place in partitions}))
@@ -324,7 +340,7 @@ class Cluster:
         def ask() -> Offsets:
             asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, partitions)])
             offsets: Offsets = {}
-            for place in asked[group].result(timeout=self._seconds).topic_partitions or ():
+            for place in self._result(asked[group]).topic_partitions or ():
                 if place.offset >= 0:
                     offsets.setdefault(place.topic, {})[place.partition] = place.offset
             return offsets
@@ -338,6 +354,18 @@ class Cluster:
         except KafkaUnreachable as failed:
             self._admin.poll(0)
             raise self._troubles.behind(failed) from failed
+        except _HopelessError:
+            raise self._troubles.behind(KafkaUnreachable(cannot)) from None
+
+    def _result(self, future: Future[Answer]) -> Answer:
+        """Wait for the answer to a request. Raises TimeoutError, and _HopelessError where there will be none."""
+        until = time.monotonic() + self._seconds
+        while not future.done() and time.monotonic() < until:
+            wait([future], timeout=_LOOK_EVERY)
+            self._admin.poll(0)  # calls error_cb
+            if self._troubles.hopeless() and not future.done():
+                raise _HopelessError
+        return future.result(timeout=0)
 
 
 def _merged(base: Offsets, over: Offsets) -> Offsets:

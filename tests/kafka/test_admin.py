@@ -129,7 +129,7 @@ def test_a_topic_that_cannot_be_made_says_why(cluster: Cluster):
 
 def test_a_broker_that_is_not_there_is_unreachable():
     with pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:1 cannot be reached") as away:
-        Cluster({"bootstrap.servers": "127.0.0.1:1"}, seconds=2).reachable()
+        Cluster({"bootstrap.servers": "127.0.0.1:1"}, seconds=2).identifier()
     assert "Connection refused" in (away.value.detail or "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,26 +10,34 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from service.kafka.admin import Cluster, TopicSpec
-from service.kafka.errors import KafkaFailure, KafkaUnreachable
+from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 
-NOBODY = -1
+NOBODY = None
 """The leader of a partition that has none."""
 
 
-def topic(*leaders: int, error: int | None = None) -> Any:
-    partitions = {number: SimpleNamespace(leader=leader) for number, leader in enumerate(leaders)}
-    return SimpleNamespace(partitions=partitions, error=None if error is None else KafkaError(error))
+def topic(*leaders: int | None) -> Any:
+    return SimpleNamespace(partitions=[SimpleNamespace(leader=leader) for leader in leaders])
 
 
 def cluster(**topics: Any) -> Cluster:
-    """A cluster that tells these topics; an exception in place of its metadata is raised."""
+    """A cluster with these topics, of which a number is the code of an error. It is not asked for all of its topics."""
 
-    def list_topics(timeout: float) -> Any:
-        return SimpleNamespace(topics=topics)
+    def describe_topics(asked: Any, request_timeout: float) -> dict[str, Future[Any]]:
+        return {name: answer(topics.get(name, KafkaError.UNKNOWN_TOPIC_OR_PART)) for name in asked.topic_names}
 
-    made = Cluster({"bootstrap.servers": "localhost:1"})
-    made._admin = SimpleNamespace(list_topics=list_topics, poll=lambda seconds: 0)  # type: ignore[assignment]
+    made = Cluster({"bootstrap.servers": "localhost:1"}, seconds=0.3)
+    made._admin = SimpleNamespace(describe_topics=describe_topics, poll=lambda seconds: 0)  # type: ignore[assignment]
     return made
+
+
+def answer(value: Any) -> Future[Any]:
+    future = Future[Any]()
+    if isinstance(value, int):
+        future.set_exception(KafkaException(KafkaError(value)))
+    elif value is not None:
+        future.set_result(value)
+    return future
 
 
 def test_a_partition_without_a_leader_is_one_of_its_topic() -> None:
@@ -36,33 +45,39 @@ def test_a_partition_without_a_leader_is_one_of_its_topic() -> None:
 
 
 def test_a_topic_that_cannot_be_used_for_now_is_not_taken_for_one_that_does_not_exist() -> None:
-    for_now = cluster(orders=topic(error=KafkaError.LEADER_NOT_AVAILABLE))
-    with pytest.raises(KafkaUnreachable, match="cannot be used now"):
-        for_now.describe(["orders"])
-    gone = cluster(orders=topic(error=KafkaError.UNKNOWN_TOPIC_OR_PART))
-    assert gone.describe(["orders"]) == {}
+    with pytest.raises(KafkaUnreachable, match='the topic "orders" cannot be used now'):
+        cluster(orders=KafkaError.LEADER_NOT_AVAILABLE).describe(["orders"])
+    for code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+        assert cluster(orders=code).describe(["orders"]) == {}
 
 
 def test_at_the_start_a_topic_without_a_leader_is_waited_for_and_named_alone() -> None:
     found = cluster(orders=topic(1, NOBODY), users=topic(1))
-    found._seconds = 0.0
-    refused: Any = SimpleNamespace(result=_exists)
+    refused = answer(KafkaError.TOPIC_ALREADY_EXISTS)
     found._admin.create_topics = lambda topics, **_: {each.topic: refused for each in topics}  # type: ignore[method-assign]
     with pytest.raises(KafkaUnreachable, match=r"^this topic cannot be used yet: orders"):
         found.create([TopicSpec(name="orders"), TopicSpec(name="users")])
 
 
-def _exists(timeout: float) -> None:
-    raise KafkaException(KafkaError(KafkaError.TOPIC_ALREADY_EXISTS))
-
-
-def test_metadata_that_do_not_come_in_time_are_those_of_a_cluster_that_does_not_answer() -> None:
+@pytest.mark.parametrize("said", [None, KafkaError._TRANSPORT, KafkaError._TIMED_OUT])
+def test_metadata_that_do_not_come_in_time_are_those_of_a_cluster_that_does_not_answer(said: int | None) -> None:
     silent = cluster()
-
-    def list_topics(timeout: float) -> Any:
-        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-
-    silent._admin.list_topics = list_topics  # type: ignore[method-assign]
-    with pytest.raises(KafkaFailure) as failed:
+    silent._admin.describe_topics = lambda asked, **_: {"orders": answer(said)}  # type: ignore[method-assign]
+    with pytest.raises(KafkaUnreachable, match="Kafka at localhost:1 cannot be reached"):
         silent.describe(["orders"])
-    assert isinstance(failed.value, KafkaUnreachable)
+
+
+def test_a_login_that_is_refused_again_and_again_is_not_waited_for() -> None:
+    silent = cluster()
+    silent._seconds = 3600.0
+    said = iter([KafkaError._AUTHENTICATION] * 100)
+
+    def poll(seconds: float) -> int:
+        silent._troubles(KafkaError(next(said)))
+        return 1
+
+    silent._admin.poll = poll  # type: ignore[method-assign, assignment]
+    silent._admin.describe_topics = lambda asked, **_: {"orders": answer(None)}  # type: ignore[method-assign]
+    with pytest.raises(KafkaConfigError) as refused:
+        silent.describe(["orders"])
+    assert "password" in (refused.value.hint or "")

@@ -35,7 +35,7 @@ class Sql:
         which larger ones go, none if empty."""
         self._memory, self._spill = memory, spill
         self._connection = self._connect()
-        self._prepared: OrderedDict[tuple[object, ...], _Prepared] = OrderedDict()
+        self._prepared: OrderedDict[_Key, _Prepared] = OrderedDict()
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         return duckdb.connect(
@@ -100,7 +100,7 @@ class Sql:
     def _run_prepared(
         self, statement: str, tables: Mapping[str, pa.Table], parameters: Mapping[str, object]
     ) -> pa.Table:
-        key = (statement, *((name, table.schema) for name, table in tables.items()))
+        key = _Key(statement, {name: table.schema for name, table in tables.items()})
         prepared = self._prepared.get(key)
         if prepared is None:
             prepared = self._prepared[key] = _prepare(self._connection.cursor(), statement, tables)
@@ -116,6 +116,27 @@ class Sql:
         finally:
             for name in tables:
                 prepared.sources[name].release()
+
+
+class _Key:
+    """A statement and the schemas of its tables. Arrow makes Python objects of all columns to hash a schema, so only
+    the statement is hashed here."""
+
+    __slots__ = ("_hash", "_schemas", "_statement")
+
+    def __init__(self, statement: str, schemas: Mapping[str, pa.Schema]) -> None:
+        self._statement, self._schemas, self._hash = statement, schemas, hash(statement)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Key)
+            and self._statement == other._statement
+            and self._schemas.keys() == other._schemas.keys()
+            and all(schema.equals(other._schemas[name]) for name, schema in self._schemas.items())
+        )
 
 
 class _Source:

@@ -31,7 +31,7 @@ STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "service", "jvms", "spa
 
 BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
     # Of all tests: it lives long enough for the JVM's second compiler.
-    "local": partial(EmbeddedKafka, heap="512m", jvm_options=()),
+    "local": partial(EmbeddedKafka, heap="512m"),
     "testcontainers": KafkaInContainer,
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
@@ -34,6 +34,13 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def show(browser: Browser) -> Iterator[Callable[..., Shown]]:
     """Opens the page of a service: `show(stage, size=PHONE, dark=True, scripts=False)`."""
+    with pages(browser) as open_page:
+        yield open_page
+
+
+@contextmanager
+def pages(browser: Browser) -> Iterator[Callable[..., Shown]]:
+    """What opens pages as `show` does. They are closed at the end."""
     with ExitStack() as opened:
 
         def open_page(stage: Stage, *, size: dict[str, int] = DESK, dark: bool = False, scripts: bool = True) -> Shown:

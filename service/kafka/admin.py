@@ -169,20 +169,24 @@ class Cluster:
         """Kafka's description of each of these topics that exists and that we may see."""
         names = list(dict.fromkeys(topics))
 
-        def ask() -> dict[str, TopicDescription]:
-            found = {}
+        def ask() -> dict[str, TopicDescription | Code]:
+            found: dict[str, TopicDescription | Code] = {}
             for name, each in self._asked_for(names).items():
                 try:
                     found[name] = self._result(each)
                 except KafkaException as failed:
-                    error = failed.args[0]
-                    if error.code() < 0:  # librdkafka's own: there is no answer
+                    if failed.args[0].code() < 0:  # librdkafka's own: there is no answer
                         raise
-                    if failure(error.code(), error.str(), "").retriable:
-                        raise KafkaUnreachable(f'the topic "{name}" cannot be used now', error.str()) from failed
+                    found[name] = failed.args[0]
             return found
 
-        return self._patiently(ask, self._cannot_be_reached()) if names else {}
+        present = {}
+        for name, each in (self._patiently(ask, self._cannot_be_reached()) if names else {}).items():
+            if isinstance(each, TopicDescription):
+                present[name] = each
+            elif failure(each.code(), each.str(), "").retriable:
+                raise KafkaUnreachable(f'the topic "{name}" cannot be used now', each.str())
+        return present
 
     def _asked_for(self, names: list[str]) -> Mapping[str, Future[TopicDescription]]:
         # By name: what a cluster has in all may be megabytes, and a running job asks every few seconds.

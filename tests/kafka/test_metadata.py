@@ -7,17 +7,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Node, TopicPartitionInfo, Uuid
+from confluent_kafka.admin import TopicDescription
 
 from service.kafka.admin import Cluster, TopicSpec
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 
-NOBODY = None
+NOBODY: Any = None
 """The leader of a partition that has none."""
 
+SOMEBODY = Node(1, "localhost", 1)
 
-def topic(*leaders: int | None) -> Any:
-    return SimpleNamespace(partitions=[SimpleNamespace(leader=leader) for leader in leaders])
+
+def topic(*leaders: Any) -> TopicDescription:
+    partitions = [TopicPartitionInfo(number, leader, [], []) for number, leader in enumerate(leaders)]
+    return TopicDescription("", Uuid(0, 0), False, partitions)
 
 
 def cluster(**topics: Any) -> Cluster:
@@ -41,7 +45,7 @@ def answer(value: Any) -> Future[Any]:
 
 
 def test_a_partition_without_a_leader_is_one_of_its_topic() -> None:
-    assert cluster(orders=topic(1, NOBODY, 2)).describe(["orders", "none"]) == {"orders": 3}
+    assert cluster(orders=topic(SOMEBODY, NOBODY, SOMEBODY)).describe(["orders", "none"]) == {"orders": 3}
 
 
 def test_a_topic_that_cannot_be_used_for_now_is_not_taken_for_one_that_does_not_exist() -> None:
@@ -52,7 +56,7 @@ def test_a_topic_that_cannot_be_used_for_now_is_not_taken_for_one_that_does_not_
 
 
 def test_at_the_start_a_topic_without_a_leader_is_waited_for_and_named_alone() -> None:
-    found = cluster(orders=topic(1, NOBODY), users=topic(1))
+    found = cluster(orders=topic(SOMEBODY, NOBODY), users=topic(SOMEBODY))
     refused = answer(KafkaError.TOPIC_ALREADY_EXISTS)
     found._admin.create_topics = lambda topics, **_: {each.topic: refused for each in topics}  # type: ignore[method-assign]
     with pytest.raises(KafkaUnreachable, match=r"^this topic cannot be used yet: orders"):

@@ -9,9 +9,9 @@ process starts as usual.
 
 from __future__ import annotations
 
+import ast
 import gc
 import importlib
-import json
 import os
 import runpy
 import select
@@ -79,7 +79,7 @@ def _take_place(asking: socket.socket, work: Callable[[Sequence[str]], None]) ->
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
             os.close(stream)
-        request = json.loads(message)
+        request = ast.literal_eval(message.decode())
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.environ.clear()
         os.environ.update(request["environment"])

@@ -34,8 +34,8 @@ _PROGRAM = """#!{python} -ES
 import os, sys
 words = sys.argv[1:]
 if words == ["-m", "{daemon}", "{worker}"]:
-    import json, socket
-    request = json.dumps({{"arguments": words[1:], "environment": dict(os.environ)}}).encode()
+    import socket
+    request = ascii({{"arguments": words[1:], "environment": dict(os.environ)}}).encode()
     asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     asking.connect("{socket}")
     socket.send_fds(asking, [request], [0, 1, 2])

@@ -98,8 +98,15 @@ class Cluster:
         return str(described.cluster_id)
 
     def describe(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return the number of partitions of each of these topics that exists, whether or not each has a leader now."""
-        return {name: len(each.partitions) for name, each in self._present(topics).items()}
+        """Return the number of partitions of each of these topics that exists and that we may see, whether or not each
+        has a leader now."""
+        found = {}
+        for name, each in self._answers(topics).items():
+            if isinstance(each, TopicDescription):
+                found[name] = len(each.partitions)
+            elif failure(each.code(), each.str(), "").retriable:
+                raise KafkaUnreachable(f'the topic "{name}" cannot be used now', each.str())
+        return found
 
     def create(self, topics: Iterable[TopicSpec]) -> tuple[str, ...]:
         """Create the missing topics and wait until they can be used. Return their names."""
@@ -119,8 +126,8 @@ class Cluster:
             except KafkaException as refused:
                 if refused.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
                     raise failure_of(refused, f'the topic "{name}" cannot be created') from refused
-            except TimeoutError as late:
-                raise failure_of(late, f'the topic "{name}" cannot be created') from late
+            except (TimeoutError, _HopelessError) as late:
+                raise self._troubles.explain(TimeoutError(), f'the topic "{name}" cannot be created') from late
         until = time.monotonic() + self._seconds
         while awaited := sorted(wanted.keys() - self._usable(wanted)):
             if time.monotonic() > until:
@@ -165,8 +172,8 @@ class Cluster:
             f"the topics {', '.join(names)} cannot be described",
         )
 
-    def _present(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
-        """Kafka's description of each of these topics that exists and that we may see."""
+    def _answers(self, topics: Iterable[str]) -> Mapping[str, TopicDescription | Code]:
+        """Kafka's description of each of these topics, or its error."""
         names = list(dict.fromkeys(topics))
 
         def ask() -> dict[str, TopicDescription | Code]:
@@ -180,13 +187,7 @@ class Cluster:
                     found[name] = failed.args[0]
             return found
 
-        present = {}
-        for name, each in (self._patiently(ask, self._cannot_be_reached()) if names else {}).items():
-            if isinstance(each, TopicDescription):
-                present[name] = each
-            elif failure(each.code(), each.str(), "").retriable:
-                raise KafkaUnreachable(f'the topic "{name}" cannot be used now', each.str())
-        return present
+        return self._patiently(ask, self._cannot_be_reached()) if names else {}
 
     def _asked_for(self, names: list[str]) -> Mapping[str, Future[TopicDescription]]:
         # By name: what a cluster has in all may be megabytes, and a running job asks every few seconds.
@@ -194,8 +195,12 @@ class Cluster:
 
     def _usable(self, topics: Iterable[str]) -> set[str]:
         """Those of the topics of which each partition has a leader."""
-        present = self._present(topics).items()
-        return {name for name, each in present if all(place.leader is not None for place in each.partitions)}
+        return {
+            name
+            for name, each in self._answers(topics).items()
+            if isinstance(each, TopicDescription)
+            and all(place.leader is not None and place.leader.id >= 0 for place in each.partitions)
+        }
 
     def compacts_within(self, topic: str, milliseconds: int) -> bool:
         """Return whether Kafka may compact `topic` within `milliseconds` of a record; false if we may not read its

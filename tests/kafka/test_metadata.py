@@ -63,6 +63,20 @@ def test_at_the_start_a_topic_without_a_leader_is_waited_for_and_named_alone() -
         found.create([TopicSpec(name="orders"), TopicSpec(name="users")])
 
 
+def test_at_the_start_a_topic_that_cannot_be_used_for_now_is_waited_for() -> None:
+    found = cluster(orders=KafkaError.LEADER_NOT_AVAILABLE)
+    made: Future[Any] = Future()
+    made.set_result(None)
+
+    def create_topics(topics: Any, **_: Any) -> dict[str, Future[Any]]:
+        answers = iter([KafkaError.LEADER_NOT_AVAILABLE, topic(SOMEBODY)])
+        found._admin.describe_topics = lambda asked, **_: {"orders": answer(next(answers))}  # type: ignore[method-assign]
+        return {each.topic: made for each in topics}
+
+    found._admin.create_topics = create_topics  # type: ignore[method-assign, assignment]
+    assert found.create([TopicSpec(name="orders")]) == ("orders",)
+
+
 @pytest.mark.parametrize("said", [None, KafkaError._TRANSPORT, KafkaError._TIMED_OUT])
 def test_metadata_that_do_not_come_in_time_are_those_of_a_cluster_that_does_not_answer(said: int | None) -> None:
     silent = cluster()

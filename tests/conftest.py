@@ -30,7 +30,7 @@ STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "service", "jvms", "spa
 """Fixtures that start a broker, a JVM or a browser, or run the service; a test that asks for one is marked `e2e`."""
 
 BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
-    # Of all tests: it lives long enough for the JVM's second compiler.
+    # Of all tests. The JVM's second compiler would take half of its processor time.
     "local": partial(EmbeddedKafka, heap="512m"),
     "testcontainers": KafkaInContainer,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,8 +34,8 @@ from service.kafka.writer import marker
 RECORD_BYTES = 1_000_000
 """The largest record that a producer of librdkafka sends and a broker accepts by default."""
 
-_LOOK_EVERY = 0.1
-"""Seconds between two looks at the errors of a connection, while an answer is awaited."""
+_REFRESH = {"topic.metadata.refresh.interval.ms": "3000"}
+"""How soon a client learns of another controller, which is asked for topics: a killed one is named for some seconds."""
 
 Offsets = dict[str, dict[int, int]]
 """Offsets by topic and partition."""
@@ -74,10 +74,6 @@ class StartPosition:
     offsets: Mapping[int, int] = field(default_factory=dict)
 
 
-class _HopelessError(Exception):
-    """Brokers refuse the connection for a reason that does not pass, such as a wrong password."""
-
-
 class Cluster:
     """A Kafka cluster. Every call waits at most `seconds` and raises a KafkaFailure."""
 
@@ -86,7 +82,7 @@ class Cluster:
         self._seconds = seconds
         self._troubles = Troubles()
         try:
-            self._admin = AdminClient({**kafka, "error_cb": self._troubles, "log_level": 0})  # type: ignore[dict-item]
+            self._admin = AdminClient({**_REFRESH, **kafka, "error_cb": self._troubles, "log_level": 0})  # type: ignore[dict-item]
         except KafkaException as refused:
             raise failure_of(refused, "the settings of the Kafka connection are invalid") from refused
 
@@ -126,8 +122,8 @@ class Cluster:
             except KafkaException as refused:
                 if refused.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
                     raise failure_of(refused, f'the topic "{name}" cannot be created') from refused
-            except (TimeoutError, _HopelessError) as late:
-                raise self._troubles.explain(TimeoutError(), f'the topic "{name}" cannot be created') from late
+            except TimeoutError as late:
+                raise failure_of(late, f'the topic "{name}" cannot be created') from late
         until = time.monotonic() + self._seconds
         while awaited := sorted(wanted.keys() - self._usable(wanted)):
             if time.monotonic() > until:
@@ -182,7 +178,7 @@ class Cluster:
                 try:
                     found[name] = self._result(each)
                 except KafkaException as failed:
-                    if failed.args[0].code() < 0:  # librdkafka's own: there is no answer
+                    if failed.args[0].code() < Code.UNKNOWN:  # librdkafka's own: there is no answer
                         raise
                     found[name] = failed.args[0]
             return found
@@ -363,18 +359,9 @@ class Cluster:
         except KafkaUnreachable as failed:
             self._admin.poll(0)
             raise self._troubles.behind(failed) from failed
-        except _HopelessError:
-            raise self._troubles.behind(KafkaUnreachable(cannot)) from None
 
     def _result(self, future: Future[Answer]) -> Answer:
-        """Wait for the answer to a request. Raises TimeoutError, and _HopelessError where there will be none."""
-        until = time.monotonic() + self._seconds
-        while not future.done() and time.monotonic() < until:
-            wait([future], timeout=_LOOK_EVERY)
-            self._admin.poll(0)  # calls error_cb
-            if self._troubles.hopeless() and not future.done():
-                raise _HopelessError
-        return future.result(timeout=0)
+        return future.result(timeout=self._seconds)
 
 
 def _merged(base: Offsets, over: Offsets) -> Offsets:

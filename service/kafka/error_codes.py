@@ -24,9 +24,6 @@ from service.kafka.tls_alerts import OF_A_CERTIFICATE, alert_in
 
 Answer = TypeVar("Answer")
 
-_REFUSED_SECONDS = 2.0
-"""Seconds for which a login may be refused: a broker that starts has not read its users yet."""
-
 _UNREACHABLE = {
     Code._TRANSPORT,
     Code._ALL_BROKERS_DOWN,
@@ -113,24 +110,14 @@ class Troubles:
 
     def __init__(self) -> None:
         self._last: Code | None = None
-        self._refused_since: float | None = None
 
     def __call__(self, error: Code) -> None:
-        if error.code() == Code._ALL_BROKERS_DOWN:
-            return
-        self._last = error
-        if failure(error.code(), error.str(), "").retriable:
-            self._refused_since = None
-        elif self._refused_since is None:
-            self._refused_since = time.monotonic()
+        if error.code() != Code._ALL_BROKERS_DOWN:
+            self._last = error
 
     def forget(self) -> None:
         """Forget the last error: Kafka answers again."""
-        self._last = self._refused_since = None
-
-    def hopeless(self) -> bool:
-        """Return whether brokers have refused the connection for some seconds, for a reason that does not pass."""
-        return self._refused_since is not None and time.monotonic() - self._refused_since >= _REFUSED_SECONDS
+        self._last = None
 
     def explain(self, failed: Exception, primary: str) -> KafkaFailure:
         """Return the failure of a call; for a time-out it is the last connection error."""

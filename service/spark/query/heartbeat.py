@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from operators.time import MIN_TIME
 from service.host.clock import believed_time
 from service.kafka.admin import Cluster
-from service.kafka.errors import KafkaUnreachable
+from service.kafka.errors import KafkaFailure
 from service.runtime.envelope import Envelope, Kind
 from service.runtime.watermarks import Tick, channel_name
 from service.spark.internals.failures import noted
@@ -135,7 +135,7 @@ class TickReader(SimpleDataSourceStreamReader):
         return time.monotonic() - self._refreshed >= PARTITIONS_REFRESH_SECONDS
 
     def _known(self, before: dict[str, list[str]]) -> dict[str, list[str]]:
-        """The channels of each source. If Kafka does not answer, the known ones stay; a partition without a leader
+        """The channels of each source. If Kafka does not tell them, the known ones stay; a partition without a leader
         still counts."""
         if self._overdue():
             for source, description in self._topics.items():
@@ -143,7 +143,7 @@ class TickReader(SimpleDataSourceStreamReader):
                     self._channels[source] = description["channels"]
                     continue
                 known = set(self._channels.get(source) or before.get(source) or ())
-                with suppress(KafkaUnreachable):
+                with suppress(KafkaFailure):  # readers and writers say so where it lasts
                     partitions = self._connect(description["kafka"]).describe(description["topics"])
                     known |= {
                         channel_name(int(source), topic, number)

@@ -75,7 +75,7 @@ class StartPosition:
 
 
 class Cluster:
-    """A Kafka cluster. Every call waits at most `seconds` and raises a KafkaFailure."""
+    """A Kafka cluster. Each request waits `seconds` for its answer; a call raises a KafkaFailure."""
 
     def __init__(self, kafka: Mapping[str, str], seconds: float = 15.0) -> None:
         self._address = kafka.get("bootstrap.servers", "")
@@ -194,8 +194,7 @@ class Cluster:
         return {
             name
             for name, each in self._answers(topics).items()
-            if isinstance(each, TopicDescription)
-            and all(place.leader is not None and place.leader.id >= 0 for place in each.partitions)
+            if isinstance(each, TopicDescription) and all(place.leader is not None for place in each.partitions)
         }
 
     def compacts_within(self, topic: str, milliseconds: int) -> bool:

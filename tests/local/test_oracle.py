@@ -389,13 +389,11 @@ def sql() -> Sql:
     return Sql()
 
 
-DATABASE = duckdb.connect()
-"""Of all tests, each of which has tables of its own in it: to open one takes 20 ms."""
-
-
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", QUERIES)
-def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int, tmp_path: Path, sql: Sql):
+def test_what_the_changes_add_up_to_is_the_answer_in_batch(
+    name: str, seed: int, tmp_path: Path, sql: Sql, batch: duckdb.DuckDBPyConnection
+):
     columns, query, *apart = QUERIES[name]
     rng = random.Random(f"{name} {seed}")
     (tmp_path / "pipeline.sql").write_text(
@@ -409,11 +407,10 @@ def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int,
     outcome = run_case(tmp_path, load(tmp_path / "pipeline.sql", {}).jobs, sql, shards=3)
     assert not any(outcome.dead)
     came = Counter(applied(outcome.changes["answer"], None))
-    with DATABASE.cursor() as batch:
-        for table, (head, rows) in left.items():
-            schema = pa.schema(zip(head.split(" | "), (pa.int64(), pa.string(), pa.int64()), strict=True))
-            given = [dict(zip(schema.names, row, strict=True)) for row in rows]
-            batch.register("given", pa.Table.from_pylist(given, schema=schema))
-            batch.execute(f"CREATE TEMP TABLE {table} AS FROM given")
-        answer = batch.execute(apart[0] if apart else query).fetchall()
+    for table, (head, rows) in left.items():
+        schema = pa.schema(zip(head.split(" | "), (pa.int64(), pa.string(), pa.int64()), strict=True))
+        given = [dict(zip(schema.names, row, strict=True)) for row in rows]
+        batch.register("given", pa.Table.from_pylist(given, schema=schema))
+        batch.execute(f"CREATE TEMP TABLE {table} AS FROM given")
+    answer = batch.execute(apart[0] if apart else query).fetchall()
     assert came == Counter(tuple(map(_text, row)) for row in answer)

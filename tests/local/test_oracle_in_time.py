@@ -287,13 +287,8 @@ def write(path: Path, changes: Sequence[Change], rng: random.Random, *, kinds: b
     path.write_text("\n".join(lines))
 
 
-DATABASE = duckdb.connect()
-"""Of all tests, each of which has tables of its own in it: to open one takes 20 ms."""
-
-
-def in_batch(a: list[Change], b: list[Change], c: list[Change], p: list[Change]) -> duckdb.DuckDBPyConnection:
-    """The rows that are there in the end, of versions the last of those with one time."""
-    batch = DATABASE.cursor()
+def fill(batch: duckdb.DuckDBPyConnection, a: list[Change], b: list[Change], c: list[Change], p: list[Change]) -> None:
+    """Create the tables of the rows that are there in the end, of versions the last of those with one time."""
     for name, changes in (("a", a), ("b", b), ("c", c)):
         left = Counter[Row]()
         for kind, row in changes:
@@ -301,7 +296,6 @@ def in_batch(a: list[Change], b: list[Change], c: list[Change], p: list[Change])
         create(batch, name, ROWS, left.elements())
         batch.execute(BATCH_WINDOWS.format(name))
     create(batch, "p", VERSIONS, {(row[0], row[2]): row for _, row in p}.values())
-    return batch
 
 
 def create(batch: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, rows: Iterable[Row]) -> None:
@@ -318,7 +312,9 @@ def sql() -> Sql:
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", QUERIES)
-def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int, tmp_path: Path, sql: Sql):
+def test_what_the_changes_add_up_to_is_the_answer_in_batch(
+    name: str, seed: int, tmp_path: Path, sql: Sql, batch: duckdb.DuckDBPyConnection
+):
     columns, query, *apart = QUERIES[name]
     rng = random.Random(f"{name} {seed}")
     given = {
@@ -342,7 +338,7 @@ def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int,
     assert not any(outcome.dead)
     assert not any(outcome.late)
     came = Counter(applied(outcome.changes["answer"], None))
-    with in_batch(given["a"], given["b"], given["c"], given["p"]) as batch:
-        answer = batch.execute(apart[0] if apart else query).fetchall()
+    fill(batch, **given)
+    answer = batch.execute(apart[0] if apart else query).fetchall()
     assert came == Counter(tuple(map(text, row)) for row in answer)
     assert came or "empty" in name

@@ -47,7 +47,7 @@ class StoreHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def handle_one_request(self) -> None:
-        """Answer a request. One whose client ends before its end changes nothing, as a real store promises."""
+        """Answer a request. One that is cut short changes nothing, as real stores promise."""
         try:
             super().handle_one_request()
         except ConnectionError:

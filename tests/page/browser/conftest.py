@@ -40,7 +40,7 @@ def show(browser: Browser) -> Iterator[Callable[..., Shown]]:
 
 @contextmanager
 def pages(browser: Browser) -> Iterator[Callable[..., Shown]]:
-    """What opens pages as `show` does. They are closed at the end."""
+    """Yield a function that opens pages as `show` does; close them at the end."""
     with ExitStack() as opened:
 
         def open_page(stage: Stage, *, size: dict[str, int] = DESK, dark: bool = False, scripts: bool = True) -> Shown:

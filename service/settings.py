@@ -183,7 +183,7 @@ class Topics(_Group):
         description="Topic of records that cannot be decoded and rows that cannot be computed; empty = only count.",
     )
     late: str = Field("", description="Topic of late rows; empty = only count.")
-    markers: str = Field("tailrace.markers", description="Compacted topic of the commit markers.")
+    markers: str = Field("tailrace.markers", min_length=1, description="Compacted topic of the commit markers.")
 
 
 class Http(_Group):

@@ -73,6 +73,18 @@ def test_explain_says_that_rows_go_whole_where_late_ones_are_written(
     assert "whole rows go to windows" in text
 
 
+def test_wrong_settings_are_listed_before_anything_starts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Without a name of its topic no marker could be written."""
+    monkeypatch.setenv("TAILRACE_TOPICS__MARKERS", "")
+    monkeypatch.setenv("TAILRACE_TOPICS__PARTITIONS", "0")
+    assert main(["run", QUICKSTART]) == 2
+    text = capsys.readouterr().err
+    assert "TAILRACE_TOPICS__MARKERS: " in text
+    assert "TAILRACE_TOPICS__PARTITIONS: " in text
+
+
 @pytest.mark.parametrize("command", ["run", "check", "explain", "test", "demo"])
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:

@@ -72,8 +72,11 @@ def test_an_upgrade_with_other_resources_goes_on_from_the_checkpoint(orders: Ord
 
 
 def test_an_incompatible_pipeline_is_refused_and_writes_nothing(orders: Orders, running: Release):
-    written = orders.written()
+    before = running.pod_id()
     running.upgrade({"pipeline": {"sql": orders.incompatible_pipeline}})
+    # The pod before it may answer until it has ended.
+    until("another pod starts", lambda: running.pod_id() not in ("", before), explain=running.report)
+    written = orders.written()
     orders.feed(1000)
     until(
         "the new pod says why it refuses",

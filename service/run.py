@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -17,6 +18,7 @@ from service.deployment.deployment import Deployment, checkpoint_of
 from service.deployment.planning import plan_deployment
 from service.exit_codes import FAILED, WRONG
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
+from service.host.clock_watch import clock_watched
 from service.host.machine import MachineError
 from service.host.scratch import scratch
 from service.kafka.errors import KafkaConfigError, KafkaFailure
@@ -71,12 +73,18 @@ class Service:
 
     def run(self) -> int:
         """Run until every job has ended (0), until `stop` (0), or until one has failed too often (1; 2 if its
-        configuration is wrong)."""
+        configuration is wrong). A clock that is set back ends the process (1)."""
         self._on_signals()
         with ExitStack() as locks:
             for program in self._programs:
                 locks.enter_context(CheckpointLock(self._place(program, self._settings)))
-            return self._run()
+            with clock_watched(self._end_at_once):
+                return self._run()
+
+    def _end_at_once(self, set_back: float) -> None:
+        """End this process whatever it waits for, as kill -9 would: the JVM, workers and writers end after it."""
+        self._observer.clock_set_back(set_back)
+        os._exit(FAILED)
 
     def _run(self) -> int:
         self._announce()

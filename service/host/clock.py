@@ -28,7 +28,7 @@ def believed_time(file: Path, now: Callable[[], float] = time.time, running: Cal
     `file` stores both clocks for the life of a run. `running` counts the elapsed seconds, those of a sleep of the
     machine too.
     """
-    seconds, passed = now(), (running or _running)()
+    seconds, passed = now(), (running or elapsed)()
     known = json.loads(file.read_text()) if file.exists() else None
     if known is not None:
         ahead = (seconds - known["now"]) - (passed - known["running"])
@@ -44,7 +44,8 @@ def believed_time(file: Path, now: Callable[[], float] = time.time, running: Cal
     return int(seconds * 1000)
 
 
-def _running() -> float:
+def elapsed() -> float:
+    """Return a time that only runs, in seconds: that of a sleep of the machine counts, a set clock does not."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -34,8 +34,8 @@ BATCH_ROWS = 60
 TARGETS = ("worker", "driver", "worker", "writer", "broker", "worker", "jvm", "writer", "fork_server")
 """Who is killed, in turn: a worker most often, since it holds state in the middle of a change."""
 
-_KILLED = ("the JVM has exited", "the JVM did not start: code -9")
-"""What a service says last whose JVM was killed, while it ran or while it started."""
+_ENDED = ("the JVM has exited", "the JVM did not start: code -9", "the clock was set back")
+"""What a service says last whose JVM was killed, while it ran or while it started, or whose clock was set back."""
 
 TASKS = (1, 2, 3)
 """Tasks a level that a start asks for: the first has as many as there are cores."""
@@ -131,13 +131,13 @@ class Chaos:
         return sum(e["event"] == "batch" for e in self._service.events())
 
     def _ended_with(self) -> int | None:
-        """0 if the job has come to its end. A service whose JVM was killed is started again, as a supervisor would."""
+        """0 if the job has come to its end. A service that was ended is started again, as a supervisor would."""
         if not self._service.ended():
             return None
         code = self._service.wait()
         if code != 0:
             since_start = self._service.log.rpartition('"event": "starting"')[2]
-            assert any(each in since_start for each in _KILLED), self._service.log[-6000:]
+            assert any(each in since_start for each in _ENDED), self._service.log[-6000:]
             self._start_again()
         return code
 

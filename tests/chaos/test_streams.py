@@ -234,7 +234,7 @@ class JumpingChaos(Chaos):
         return sum(self._service.log.count(words) for words in ("went ahead by", "days ahead of everything"))
 
     def _pass(self, seconds: float) -> None:
-        """Let time pass; a service whose JVM was killed is started again, whatever its clock says."""
+        """Let time pass; a service that was ended is started again, whatever its clock says."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             assert self._ended_with() != 0, "the service ended before the last rows were written"
@@ -252,8 +252,9 @@ def paired(count: int) -> Iterator[tuple[int, dict[str, Any]]]:
 def test_no_kill_while_the_clock_jumps_a_year_ahead_and_back_loses_or_doubles_a_row(
     own_kafka: Callable[..., EmbeddedKafka], tmp_path: Path
 ) -> None:
-    """By design a query that sees such a jump makes no batch until a minute later, and the broker refuses the records
-    of a service that is started in the wrong year, which therefore fails until its clock is right: it may do so often.
+    """By design a query that sees such a jump makes no batch, and the broker refuses the records of a service that is
+    started in the wrong year, which therefore fails, maybe often. A service whose clock is set back ends, and is
+    started again.
     """
     broker, kills = own_kafka(), max(2, KILLS // 10)
     count = (kills + 1) * ROWS_PER_KILL

@@ -1,12 +1,15 @@
-"""A clock that goes ahead at once is not believed until that has lasted; one that is set back is."""
+"""A clock that goes ahead at once is not believed until that has lasted; one that is set back is, and is noticed."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
+from service.host import clock_watch
 from service.host.clock import ClockJumped, believed_time
+from service.host.clock_watch import LONGEST_SET_BACK, ClockWatch, clock_watched
 
 YEAR = 365 * 86_400.0
 
@@ -59,3 +62,42 @@ def test_a_service_that_is_started_again_believes_what_it_finds(machine: _Machin
         machine.after(10, YEAR)
     machine.file.unlink()
     assert machine.after(10) == int((1_000_020 + YEAR) * 1000)
+
+
+@pytest.mark.parametrize(
+    ("set_by", "noticed"),
+    [(0, 0), (YEAR, 0), (-LONGEST_SET_BACK, 0), (-LONGEST_SET_BACK - 1, LONGEST_SET_BACK + 1), (-YEAR, YEAR)],
+)
+def test_a_clock_that_is_set_back_by_more_than_a_minute_is_noticed_once(
+    machine: _Machine, set_by: float, noticed: float
+):
+    watch = ClockWatch(lambda: machine.now, lambda: machine.running)
+    for step, expected in ((0, 0), (set_by, noticed), (0, 0)):
+        machine.running += 10
+        machine.now += 10 + step
+        assert watch.set_back() == expected
+
+
+def test_a_clock_that_was_ahead_and_is_set_right_is_noticed(machine: _Machine):
+    watch = ClockWatch(lambda: machine.now, lambda: machine.running)
+    machine.now += YEAR
+    assert watch.set_back() == 0
+    machine.now -= YEAR
+    assert watch.set_back() == YEAR
+
+
+def test_a_clock_is_watched_until_the_end_of_the_block(machine: _Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(clock_watch, "LOOK_EVERY", 0.01)
+    found: list[float] = []
+    noticed = threading.Event()
+
+    def note(seconds: float) -> None:
+        found.append(seconds)
+        noticed.set()
+
+    with clock_watched(note, ClockWatch(lambda: machine.now, lambda: machine.running)):
+        machine.now -= YEAR
+        assert noticed.wait(30)
+    machine.now -= YEAR
+    assert not any(thread.name == "clock" for thread in threading.enumerate())
+    assert found == [YEAR]

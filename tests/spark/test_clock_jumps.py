@@ -1,9 +1,10 @@
-"""The clock of the machine goes a year ahead and back, and an hour back: no row is forgotten, and batches go on.
-One that is ahead when the service starts is reported."""
+"""The clock of the machine goes a year ahead and back, and an hour back: no row is forgotten, and batches go on. Where
+it was set back, the service ends before. One that is ahead when the service starts is reported."""
 
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import pytest
 
 from tests.brokers import Broker, MakeTopic
 from tests.spark.clocks import HOUR, YEAR, Clock
-from tests.spark.service_process import ServiceProcess
+from tests.spark.service_process import ServiceProcess, signal_to
 from tests.spark.topics import feed, read, upserted
 
 QUERY = """
@@ -64,9 +65,17 @@ def test_a_clock_that_jumps_a_year_ahead_and_back_costs_no_state(clocked: Clocke
     order(2)
     assert total() == 1
     clock.set(0)
+    assert job.wait() == 1
+    assert "the clock was set back" in job.log
+    job.start()
     job.until("the state is still there", lambda: total() == 3)
+    signal_to(job.driver, signal.SIGSTOP)
     clock.set(-HOUR)
+    job.until("the JVM has ended by itself", lambda: not job.processes()["jvm"])
+    signal_to(job.driver, signal.SIGCONT)
+    assert job.wait() == 1
     order(4)
+    job.start()
     job.until("batches go on behind the clock", lambda: total() == 7)
     job.terminate()
     assert job.wait() == 0

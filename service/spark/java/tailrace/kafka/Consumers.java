@@ -3,8 +3,7 @@ package tailrace.kafka;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Timer;
-import java.util.TimerTask;
+import tailrace.clock.SetBack;
 import tailrace.memory.OldObjects;
 
 /** The consumers of this JVM that no task uses: each goes on in the next batch where it was. */
@@ -15,11 +14,14 @@ class Consumers {
     /** Nanoseconds after which a consumer that no batch has asked for gives back the memory of its values. */
     private static final long REST = 10L * 1000 * 1000 * 1000;
 
-    /** Milliseconds between two looks for consumers that rest. */
-    private static final long LOOK = 5000;
+    /** Milliseconds between two looks at the clock that all consumers wait by. */
+    private static final long LOOK = 500;
+
+    /** Every tenth of them is for consumers that rest, too. */
+    private static final int LOOKS = 10;
 
     private static final List waiting = new ArrayList();
-    private static Timer timer = null;
+    private static boolean looking = false;
 
     /** When a task last read something. */
     private static volatile long used = System.nanoTime();
@@ -33,6 +35,10 @@ class Consumers {
         Consumer found = null;
         List old = new ArrayList();
         synchronized (waiting) {
+            if (!looking) {
+                looking = true;
+                new Looks().start();
+            }
             for (Iterator each = waiting.iterator(); each.hasNext(); ) {
                 Consumer consumer = (Consumer) each.next();
                 if (found == null && consumer.name.equals(Consumer.nameOf(task))) {
@@ -52,23 +58,35 @@ class Consumers {
         consumer.idleSince = System.nanoTime();
         synchronized (waiting) {
             waiting.add(consumer);
-            if (timer == null) {
-                timer = new Timer("resting consumers", true);
-                timer.schedule(new Look(), LOOK, LOOK);
-            }
         }
     }
 
     /**
      * Gives memory back: that of consumers which no task has used for a while, of which none is taken meanwhile, and garbage
      * of the heap while no task reads. A task that computes for longer between two blocks may meet a collection, too.
+     *
+     * <p>A thread, since a timer of Java waits by the wall clock, and this one looks at that.
      */
-    static class Look extends TimerTask {
+    static class Looks extends Thread {
+        Looks() {
+            super("resting consumers");
+            setDaemon(true);
+            SetBack.look(); // the first, before any consumer waits
+        }
+
         public void run() {
-            try {
-                look();
-            } catch (RuntimeException failed) {
-                // The timer would end with it. What was not given back is looked at again.
+            for (int number = 1; ; number++) {
+                try {
+                    Thread.sleep(LOOK);
+                    SetBack.look();
+                    if (number % LOOKS == 0) {
+                        look();
+                    }
+                } catch (InterruptedException ended) {
+                    return;
+                } catch (RuntimeException failed) {
+                    // What was not given back is looked at again.
+                }
             }
         }
 

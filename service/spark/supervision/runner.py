@@ -87,6 +87,7 @@ class JobRunner:
         self._flow: SourceFlow | None = None
         self._batch_end: BatchEnd | None = None
         self._query: RunningQuery | None = None
+        self._alone = False
         self._reported = False
         self._held_at: float | None = None
         self._done_before = -1
@@ -113,7 +114,7 @@ class JobRunner:
         """Start the query, or restart it after a failure. If this raises, `stop` removes what the start has made."""
         self._client = self._checkpoint.client_settings()
         self._reported = False
-        once = self._takeover.plan_missing()
+        redoes = self._takeover.plan_missing()
         self._remove_leftovers()
         self._takeover.agree()
         self._terms.agree(self._deployment)
@@ -137,6 +138,8 @@ class JobRunner:
             rooms=self._terms.rooms,
             redone=self._takeover.redone,
         )
+        # Other terms wait for the batch that has begun: one more with its terms would keep them waiting.
+        self._alone = redoes or self._terms.outdated
         spec = job_spec(a, self._checkpoint, terms, self._address(), self._folder.path)
         self._batch_end = BatchEnd(spec, self._received)
         # The last step that may refuse: until then the checkpoint is that of the previous query.
@@ -149,7 +152,7 @@ class JobRunner:
             tick_ms=a.settings.batch.tick,
             trigger_ms=a.settings.batch.trigger,
             topics=topics_of_ticks(a),
-            once=once,
+            once=self._alone,
         )
         self._query = RunningQuery.of(self._session, query)
 
@@ -162,16 +165,12 @@ class JobRunner:
         if failure is not None:
             ours = self._batch_end.failure if self._batch_end is not None else None
             raise ours or failure  # of an error of ours, Spark has kept only the text
-        if self._takeover.redone is not None:
-            self._go_on_when_redone(running)
+        if self._alone:
+            self._go_on_when_done(running)
             return False
         self._write_ends()
         progress = running.reports.last()
         if progress is None:
-            return False
-        if self._terms.outdated:  # the batch that had begun with these terms is done
-            self.stop()
-            self.start()
             return False
         if self._flow is not None:
             self._flow.release(running.query, progress)
@@ -203,14 +202,16 @@ class JobRunner:
         missing = self._takeover.missing
         return None if missing is None else (missing.first, missing.last)
 
-    def _go_on_when_redone(self, query: RunningQuery) -> None:
-        """Start the next batch when the repeated one is done, and its report was read."""
+    def _go_on_when_done(self, query: RunningQuery) -> None:
+        """Start the next batch when the one that runs alone is done, and its report was read."""
         if query.active():
             return
         if not self._reported:
             self._reported = True
             return
-        self._query = None  # but the run continues: the next batch uses its writers and its shards
+        if self._terms.outdated:
+            self.stop()
+        self._query = None  # with the same terms the run continues: the next batch uses its writers and its shards
         self.start()
 
     def waiting(self) -> Mapping[str, tuple[str, ...]]:

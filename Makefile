@@ -8,6 +8,9 @@ LOCKS := requirements-build.lock requirements.lock requirements-dev.lock
 # Passed on to the command, as in: make test ARGS="-k window"
 ARGS ?=
 
+# How often `make chaos` kills a process.
+KILLS ?= 200
+
 # Test files run side by side, each in one process from its first test to its last, in the order of tests/order.py.
 # Arguments that come later win: make test ARGS="--numprocesses 0".
 SIDE_BY_SIDE := --numprocesses auto --dist loadfile --no-loadscope-reorder
@@ -31,7 +34,7 @@ $(READY): $(LOCKS) pyproject.toml scripts/setup service/archives/spark.toml serv
 demo: setup ## Run an example pipeline against a local Kafka until Ctrl-C
 	@$(BIN)/tailrace demo $(ARGS)
 
-test: setup ## Run every test; starts what it needs
+test: setup ## Run every test but those of chaos and of a cluster; starts what it needs
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test-unit: setup ## Run the tests that need neither Kafka nor a JVM
@@ -66,8 +69,8 @@ bench: setup ## Measure against Flink SQL and native Spark (an hour; see bench/)
 	@$(BIN)/python -m bench $(ARGS)
 
 chaos: setup ## Kill everything 200 times in the middle of a stream, compare the results; run 10,000 batches
-	@TAILRACE_TEST_KILLS=200 TAILRACE_TEST_BATCHES=10000 \
-		$(BIN)/python -m pytest tests/chaos tests/spark/test_flat_memory.py --timeout 0 $(ARGS)
+	@TAILRACE_TEST_KILLS=$(KILLS) TAILRACE_TEST_BATCHES=10000 \
+		$(BIN)/python -m pytest -m "not kubernetes" tests/chaos tests/spark/test_flat_memory.py --timeout 0 $(ARGS)
 
 compare: setup ## Run the golden pipelines and generated queries on Flink too, and compare
 	@$(BIN)/python -m bench.compare $(ARGS)

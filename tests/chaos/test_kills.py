@@ -1,7 +1,7 @@
 """kill -9 of every process at random moments: nothing is lost and nothing is doubled. Who is started again may have
 another number of tasks.
 
-TAILRACE_TEST_KILLS sets the number of kills (10; `make chaos` does 200), TAILRACE_TEST_SEED the moments.
+TAILRACE_TEST_KILLS sets the number of kills (10; `make chaos` does 200, CI 10), TAILRACE_TEST_SEED the moments.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.spark.orders import answers, expected, orders, pipeline
 from tests.spark.service_process import QUICK, ServiceProcess, signal_to
 from tests.spark.topics import feed
+
+pytestmark = pytest.mark.chaos
 
 KILLS = int(os.environ.get("TAILRACE_TEST_KILLS", "10"))
 SEED = int(os.environ.get("TAILRACE_TEST_SEED", "7"))

@@ -29,6 +29,8 @@ from tests.spark.orders import expected, orders
 from tests.spark.service_process import ServiceProcess, signal_to
 from tests.spark.topics import read, upserted
 
+pytestmark = pytest.mark.chaos
+
 PIPELINE = """
     SET 'pipeline.name' = 'streams';
     CREATE TABLE orders (id BIGINT, k STRING, pad STRING) WITH ('connector' = 'kafka', 'topic' = 'orders',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -18,7 +17,8 @@ from service.deployment.deployment import Deployment, checkpoint_of
 from service.deployment.planning import plan_deployment
 from service.exit_codes import FAILED, WRONG
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
-from service.host.clock_watch import clock_watched
+from service.host.clock import in_words
+from service.host.clock_watch import clock_watched, end_at_once
 from service.host.machine import MachineError
 from service.host.scratch import scratch
 from service.kafka.errors import KafkaConfigError, KafkaFailure
@@ -82,9 +82,8 @@ class Service:
                 return self._run()
 
     def _end_at_once(self, set_back: float) -> None:
-        """End this process whatever it waits for, as kill -9 would: the JVM, workers and writers end after it."""
-        self._observer.clock_set_back(set_back)
-        os._exit(FAILED)
+        """End this process; the JVM, its workers and the writers end after it."""
+        end_at_once(FAILED, lambda: self._observer.clock_set_back(in_words(set_back)))
 
     def _run(self) -> int:
         self._announce()

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 
 SECONDS: Mapping[str, float] = {
     # Measured on two cores, beside other files.
-    "tests/chaos/test_streams.py": 260,
-    "tests/chaos/test_kills.py": 140,
     "tests/spark/test_secured.py": 140,
     "tests/spark/test_backfill.py": 130,
     "tests/spark/test_large_batches.py": 130,

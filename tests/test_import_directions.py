@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.host.machine": set(),
     "service.host.checkpoint_lock": set(),
     "service.host.clock": set(),
+    "service.host.clock_watch": {"service.host.clock"},
     "service.host.guard": set(),
     "service.durations": set(),
     "service.record_packing": set(),
@@ -61,6 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.formats.protobuf.schemas",
     },
     "service.kafka": {
+        "service.host.clock_watch",
         "service.host.machine",
         "service.host.guard",
         "service.archives",

@@ -45,7 +45,7 @@ def believed_time(file: Path, now: Callable[[], float] = time.time, running: Cal
 
 
 def elapsed() -> float:
-    """Return a time that only runs, in seconds: that of a sleep of the machine counts, a set clock does not."""
+    """Return the seconds since the machine was booted. A sleep of it counts; setting its clock does not."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

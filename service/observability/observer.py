@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from service import __version__
-from service.host.clock import in_words
 from service.observability.health import Health
 from service.observability.metrics import Metrics
 from service.observability.metrics.series import absorb
@@ -170,13 +169,14 @@ class Observer:
         if doubt:
             self.say("warning", "the clock may be wrong", query=query, reason=doubt, hint=hint)
 
-    def clock_set_back(self, seconds: float) -> None:
-        """Note that the service ends, since the machine's clock was set back by that much at once."""
+    def clock_set_back(self, by: str) -> None:
+        """Note that the service ends, since the machine's clock was set back by a duration, in words, at once."""
         self.say(
             "error",
             "the clock was set back",
-            by=in_words(seconds),
-            hint="restart the service, it continues from its checkpoint: waits for Kafka would last longer by as much",
+            by=by,
+            reason="what waits for Kafka would wait longer by as much",
+            hint="start the service again; it continues from its checkpoint",
         )
 
     def skipped(self, query: str, source: str, topic: str, records: int) -> None:

@@ -1,7 +1,7 @@
 """kill -9 in streams that are hard to do again: chance, large records, a hot key, a source that Kafka compacts, a clock
 that jumps.
 
-TAILRACE_TEST_KILLS sets the number of kills, a tenth of it here (2; `make chaos` does 20), TAILRACE_TEST_SEED the
+`make chaos KILLS=10` sets the number of kills, of which a tenth is done here, two at least; TAILRACE_TEST_SEED sets the
 moments.
 """
 

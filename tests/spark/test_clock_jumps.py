@@ -1,5 +1,5 @@
-"""The clock of the machine goes a year ahead and back, and an hour back: no row is forgotten, and batches go on. Where
-it was set back, the service ends before. One that is ahead when the service starts is reported."""
+"""The clock of the machine goes a year ahead and back, and an hour back: no row is forgotten, and batches go on. A
+service whose clock is set back ends, and is started again. A clock that is ahead at the start is reported."""
 
 from __future__ import annotations
 

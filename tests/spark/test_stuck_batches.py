@@ -100,7 +100,7 @@ class _Service:
         health.completed("q")
         runner: Any = object.__new__(JobRunner)
         runner._query, runner._flow = self.spark.running(), None
-        runner._takeover, runner._deployment = SimpleNamespace(redone=None), SimpleNamespace(ends=None)
+        runner._alone, runner._deployment = False, SimpleNamespace(ends=None)
         self._jobs: Any = object.__new__(Jobs)
         self._jobs._observer = observer
         self._job = SimpleNamespace(name="q", runner=runner, done=False, start_at=None, last_batch=None, waiting={})

@@ -32,7 +32,7 @@ class _Reader:
         self.wall, self.running, self.cluster = 1_000_000.0, 0.0, _Cluster()
         monkeypatch.setattr("time.time", lambda: self.wall)
         monkeypatch.setattr("time.monotonic", lambda: self.running)
-        monkeypatch.setattr("service.host.clock._running", lambda: self.running)
+        monkeypatch.setattr("service.host.clock.elapsed", lambda: self.running)
         options = {
             "interval": "10000",
             "shards": "1",

@@ -27,10 +27,12 @@ def main(socket_path: Path, parent_pid: int) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         os.umask(0o077)
         listener.bind(str(socket_path))
+        from service.host.clock_watch import clock_watched, end_at_once
         from service.kafka.writer.server import Server
 
         listener.listen(128)
-        Server(listener).serve(parent_pid, socket_path)
+        with clock_watched(lambda _: end_at_once(1)):  # a task whose writer has ended is tried again
+            Server(listener).serve(parent_pid, socket_path)
     os._exit(0)  # threads that still wait for Kafka must not keep the process alive
 
 

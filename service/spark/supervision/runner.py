@@ -209,9 +209,9 @@ class JobRunner:
         if not self._reported:
             self._reported = True
             return
-        if self._terms.outdated:
-            self.stop()
-        self._query = None  # with the same terms the run continues: the next batch uses its writers and its shards
+        if self._takeover.redone is None:
+            self.stop()  # the next batch has other tasks, or other limits
+        self._query = None  # of repeated batches the run continues: the next one uses its writers and its shards
         self.start()
 
     def waiting(self) -> Mapping[str, tuple[str, ...]]:

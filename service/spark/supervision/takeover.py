@@ -28,7 +28,7 @@ class Takeover:
     and, after its last step that may refuse the query, `take`.
 
     `upgrade` says what happens to the state under this query, None if the checkpoint has this query already. `redone`
-    are the digests of what the tasks of a repeated batch had read, by task; None if no batch is repeated alone.
+    are the digests of what the tasks of a repeated batch had read, by task; None unless the checkpoint lacks the batch.
     """
 
     def __init__(self, deployment: Deployment, checkpoint: Checkpoint, files: Callable[[], Files]) -> None:

@@ -14,11 +14,8 @@ class Consumers {
     /** Nanoseconds after which a consumer that no batch has asked for gives back the memory of its values. */
     private static final long REST = 10L * 1000 * 1000 * 1000;
 
-    /** Milliseconds between two looks at the clock that all consumers wait by. */
-    private static final long LOOK = 500;
-
-    /** Every tenth of them is for consumers that rest, too. */
-    private static final int LOOKS = 10;
+    /** Milliseconds between two looks for consumers that rest. */
+    private static final long LOOK = 5000;
 
     private static final List waiting = new ArrayList();
     private static boolean looking = false;
@@ -32,13 +29,10 @@ class Consumers {
     }
 
     static Consumer take(KafkaRanges task) {
+        SetBack.watch();
         Consumer found = null;
         List old = new ArrayList();
         synchronized (waiting) {
-            if (!looking) {
-                looking = true;
-                new Looks().start();
-            }
             for (Iterator each = waiting.iterator(); each.hasNext(); ) {
                 Consumer consumer = (Consumer) each.next();
                 if (found == null && consumer.name.equals(Consumer.nameOf(task))) {
@@ -58,6 +52,10 @@ class Consumers {
         consumer.idleSince = System.nanoTime();
         synchronized (waiting) {
             waiting.add(consumer);
+            if (!looking) {
+                looking = true;
+                new Looks().start();
+            }
         }
     }
 
@@ -65,23 +63,19 @@ class Consumers {
      * Gives memory back: that of consumers which no task has used for a while, of which none is taken meanwhile, and garbage
      * of the heap while no task reads. A task that computes for longer between two blocks may meet a collection, too.
      *
-     * <p>A thread, since a timer of Java waits by the wall clock, and this one looks at that.
+     * <p>A thread, since a timer of Java waits by the wall clock.
      */
     static class Looks extends Thread {
         Looks() {
             super("resting consumers");
             setDaemon(true);
-            SetBack.look(); // the first, before any consumer waits
         }
 
         public void run() {
-            for (int number = 1; ; number++) {
+            while (true) {
                 try {
                     Thread.sleep(LOOK);
-                    SetBack.look();
-                    if (number % LOOKS == 0) {
-                        look();
-                    }
+                    look();
                 } catch (InterruptedException ended) {
                     return;
                 } catch (RuntimeException failed) {

@@ -17,6 +17,7 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReadMaxRows;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
@@ -73,7 +74,9 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
         if (silence.lasts(from)) {
             return start;
         }
-        Offset end = ends.isEmpty() ? limited.latestOffset(start, limit) : boundedOffset(start, limit);
+        // A query that runs one batch alone has no limit for another, which it makes if that one was done meanwhile.
+        ReadLimit most = limit instanceof ReadAllAvailable ? limited.getDefaultReadLimit() : limit;
+        Offset end = ends.isEmpty() ? limited.latestOffset(start, most) : boundedOffset(start, most);
         silence.searched(from, offsets(end));
         return end;
     }

@@ -61,6 +61,19 @@ def test_a_statement_over_many_rows_is_kept_only_if_it_computes_each_by_itself(b
     assert answers == [Sql()(statement, tables)] * 2
 
 
+def test_a_statement_over_few_rows_runs_by_the_plan_that_was_optimized_once():
+    table = pa.table({"k": [1, 2, 2], "v": [1, 2, 3]})
+    sql = Sql()
+    for _ in range(2):
+        answer = sql("SELECT * FROM (SELECT k, sum(v)::BIGINT AS s FROM a GROUP BY k) WHERE k > 1", {"a": table})
+        assert answer.to_pydict() == {"k": [2], "s": [5]}
+    ((connection, _),) = sql._prepared.values()
+    ((_, plan),) = connection.execute("EXPLAIN ANALYZE EXECUTE p").fetchall()
+    assert plan.lower().index("group by") < plan.lower().index("filter"), "the filter was moved below the groups"
+    on = "SELECT current_setting('enable_optimizer') AS is_on"
+    assert [each.execute(on).fetchone() for each in (connection, sql._connection)] == [(False,), (True,)]
+
+
 AGGREGATES = ["SELECT k, max(k) AS m FROM a GROUP BY k", "SELECT string_agg(k, ',') AS m FROM a"]
 
 

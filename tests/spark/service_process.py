@@ -29,6 +29,10 @@ QUICK = {
 """Spark's settings, unless a test has its own, as the long ones of `tests/chaos` have. A service of other tests ends
 after a few batches: the JVM's second compiler would take a quarter of its processor time, and save none."""
 
+SELDOM = "3s"
+"""How often a batch runs without rows, unless a test has its own `BATCH__TICK`. Most tests wait for what they have fed,
+and such a batch takes a quarter of a second of a processor."""
+
 ANSWERS_WITHIN = 60.0
 """Seconds that the service's HTTP server may take for an answer where the machine is busy."""
 
@@ -63,6 +67,7 @@ class ServiceProcess:
             "TAILRACE_SPARK__CONF": json.dumps(QUICK),
             "TAILRACE_HTTP__PORT": "0",
             "TAILRACE_RETRY__BACKOFF": "200ms",
+            "TAILRACE_BATCH__TICK": SELDOM,
             "TAILRACE_LOG_FORMAT": "json",
             **{f"TAILRACE_{name}": value for name, value in settings.items()},
         }
@@ -150,10 +155,17 @@ class ServiceProcess:
         if (shared := self._kill_driver()) is not None:
             shared.kill()
 
-    def close(self) -> None:
-        """End the service as `kill` does, but a JVM that it shares goes on."""
+    def kill_driver(self) -> None:
+        """kill -9 of the driver alone. Spark is stopped in a JVM that it shares, and the JVM goes on.
+
+        For a test that asks what is done after a kill, whatever it interrupts: a new JVM costs as much as such a test.
+        """
         if (shared := self._kill_driver()) is not None:
             shared.clear()
+
+    def close(self) -> None:
+        """End the service, however a test has ended; a JVM that it shares goes on."""
+        self.kill_driver()
 
     def _kill_driver(self) -> SharedJvm | None:
         """Kill the driver and what is below it. Return the shared JVM, if the service was the last to use it."""

@@ -205,7 +205,7 @@ def test_all_jobs_of_a_pipeline_are_backfilled_before_it_runs(
     arguments = ("--stopped", "--from", "earliest", str(pipeline.file))
     upgrades.call("upgrade", *arguments)
     upgrades.until("a backfill is under way", lambda: '"records_left"' in upgrades.log)
-    upgrades.kill()
+    upgrades.kill_driver()
     for _ in range(2):
         upgrades.call("upgrade", *arguments)
         assert upgrades.wait() == 0, upgrades.log[-4000:]

@@ -32,7 +32,7 @@ def test_what_is_new_is_backfilled_beside_the_running_query_and_killed_on_the_wa
     arguments = ("--from", "earliest", str(pipeline.file))
     upgrades.call("upgrade", *arguments)
     upgrades.until("two batches of the backfill are done", (commits / "1").exists)
-    upgrades.kill()
+    upgrades.kill_driver()
     pipeline.feed(300)
     job.until("the first query goes on meanwhile", pipeline.answered)
     upgrades.call("upgrade", *arguments)

@@ -106,7 +106,7 @@ def test_a_query_goes_on_that_reads_one_table_more_and_another_no_more(
     running.start()
     running.until("the total goes on", lambda: [each["total"] for each in written("totals")] == [1, 3])
     running.until("the new table is read", lambda: seen() == ["clicks 1", "visits 1", "visits 2"])
-    running.kill()
+    running.kill_driver()
     give(3)
     running.start()
     running.until("the total goes on", lambda: [each["total"] for each in written("totals")] == [1, 3, 6])

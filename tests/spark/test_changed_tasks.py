@@ -61,7 +61,7 @@ def test_the_batch_is_done_alone_and_reported_and_the_next_has_the_new_number(
     running.until("a batch has begun", lambda: begun(checkpoint) != [])
     for pid in (running.driver, *stopped):
         signal_to(pid, signal.SIGKILL)
-    running.kill()
+    running.kill_driver()
     assert begun(checkpoint)
     assert tasks(checkpoint) == 2
     running.start(SPARK__PARTITIONS="1")

@@ -82,7 +82,7 @@ def test_no_row_is_lost_or_meets_another_one_when_the_database_goes_and_the_tabl
         while not batches_answered(tmp_path) - answered:  # old ones may be swept meanwhile
             assert time.monotonic() < until, running.log[-3000:]
             time.sleep(0.002)
-        running.kill()
+        running.kill_driver()
         database.run("UPDATE customers SET city = 'new' || id")
         running.start()
         running.until("all orders are written", lambda: len(met()) == 3_000)

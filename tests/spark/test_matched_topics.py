@@ -52,7 +52,7 @@ def test_topics_that_match_are_read_and_new_ones_from_their_first_record(
     # Killed, so that a batch may be planned that knows nothing of the topic that is new. Of its records Kafka has
     # removed the first: it does not begin at offset 0. The first batch is done: until then new topics wait.
     running.until("the first batch is done", lambda: any(each["event"] == "batch" for each in running.events()))
-    running.kill()
+    running.kill_driver()
     three = make("three")
     feed(kafka.bootstrap, three, [(0, {"id": number}) for number in range(5)])
     for removed in admin.delete_records([TopicPartition(three, 0, 2)]).values():

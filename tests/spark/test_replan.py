@@ -45,7 +45,7 @@ class Job:
         while not planned.exists():
             assert time.monotonic() < deadline, self.running.log[-3000:]
             time.sleep(0.01)
-        self.running.kill()
+        self.running.kill_driver()
         assert not done.exists()
 
     def does(self, *words: str) -> tuple[int, str]:

@@ -61,7 +61,7 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
     go_on(3)
     go_on(2)
     feed(broker.bootstrap, "orders", islice(rows, PART))
-    job.kill()
+    job.kill_driver()
     newest = done()
     shutil.rmtree(checkpoint)
     older.rename(checkpoint)

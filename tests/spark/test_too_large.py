@@ -140,7 +140,7 @@ def test_what_a_topic_takes_is_learned_from_its_refusals_where_nobody_may_ask(
     feed(inside, "notes", [(0, {"id": 500, "note": LONG}), (0, {"id": 501, "note": "x"})], largest=3_000_000)
     running.until("the row that fits is there", lambda: ids()[-1] == 501)
     assert len(errors_of(running, "batch failed")) == failures
-    running.kill()
+    running.kill_driver()
     feed(inside, "notes", [(0, {"id": 502, "note": LONG}), (0, {"id": 503, "note": "x"})], largest=3_000_000)
     running.start()
     running.until("the row that fits is there", lambda: ids()[-1] == 503)

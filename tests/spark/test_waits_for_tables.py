@@ -53,7 +53,7 @@ def test_no_row_is_answered_before_the_table_was_read_to_its_end(
     if waits:
         running.until("the table is read", lambda: "a table waits until others are read" in running.log)
         running.until("a batch is done", lambda: '"event": "batch"' in running.log)
-        running.kill()
+        running.kill_driver()
         assert not met()
         running.start()
     running.until("all orders are answered", lambda: len(met()) == ORDERS)

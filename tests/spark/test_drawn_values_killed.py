@@ -31,7 +31,7 @@ PIPELINE = """
       INSERT INTO named SELECT id, UUID(), RAND() FROM orders;
     END;
 """
-ROWS, KILLS = 8_000, 2
+ROWS = 8_000
 LONG = 600.0
 """Seconds that a step may take where the machine is busy."""
 
@@ -60,8 +60,9 @@ def test_what_was_drawn_is_drawn_once_more_after_a_kill(
         return Counter({row: count for row, count in rows.items() if count})
 
     killed = service(pipeline("killed"), kafka.bootstrap, BATCH__ROWS="500")
-    for kill in range(KILLS):
-        part = range(kill * ROWS // KILLS, (kill + 1) * ROWS // KILLS)
+    ends = (killed.kill, killed.kill_driver)
+    for number, end in enumerate(ends):
+        part = range(number * ROWS // len(ends), (number + 1) * ROWS // len(ends))
         feed(kafka.bootstrap, orders, [(id % 2, {"id": id}) for id in part])
         before = sum(named("killed").values())
 
@@ -70,7 +71,7 @@ def test_what_was_drawn_is_drawn_once_more_after_a_kill(
 
         killed.start()
         killed.until("it has written something more", more, LONG)
-        killed.kill()
+        end()
     killed.start()
     killed.until("all rows are written", lambda: sum(named("killed").values()) >= ROWS, LONG)
     killed.until("all rows are counted", lambda: sum(n for _, n, _ in salted("killed")) == ROWS, LONG)

@@ -36,12 +36,12 @@ def test_rows_that_need_no_exchange_are_written_once_whatever_tasks_read_them(
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     job.start()
     fed = 0
-    for master in ("local[3,16]", "local[1,16]", "local[2,16]"):
+    for kill, master in ((job.kill, "local[3,16]"), (job.kill_driver, "local[1,16]"), (job.kill_driver, "local[2,16]")):
         feed(kafka.bootstrap, source, ((i % PARTITIONS, {"id": i}) for i in range(fed, fed + ROWS)))
         fed += ROWS
         missed = sum(ends(admin, even, COMMITTED).values()) + ROWS // 2
         job.until("a transaction is open", partial(open_or_past, admin, even, missed))
-        job.kill()
+        kill()
         job.start(SPARK__MASTER=master)
     job.until("all is written", lambda: sum(ids(kafka, even).values()) >= fed // 2)
     job.until("the last driver runs, too", lambda: job.ask("/readyz")[0] == 200)

@@ -28,7 +28,6 @@ def test_a_backlog_begins_with_a_small_batch_and_goes_on_with_larger_ones(
         """,
         kafka.bootstrap,
         BATCH__DURATION="1h",
-        BATCH__TICK="1s",
     )
     job.start()
     assert job.wait() == 0, job.log[-6000:]

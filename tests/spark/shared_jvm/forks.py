@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -128,7 +129,8 @@ class Forked:
     def send_signal(self, sig: int) -> None:
         """Send a signal, unless it has ended."""
         if self.poll() is None:
-            os.kill(self._pid, sig)
+            with suppress(ProcessLookupError):  # its end may not have been reported yet
+                os.kill(self._pid, sig)
 
     def kill(self) -> None:
         """kill -9."""

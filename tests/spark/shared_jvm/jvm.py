@@ -77,6 +77,12 @@ class SharedJvm:
                 found.get().sparkContext().stop()
         self._workers.wait()
 
+    def forget(self) -> None:
+        """Have the JVM collect what earlier services have left. It tells Python which objects it no longer needs, by numbers
+        that each process counts from 0: a number that comes late is that of an object in use."""
+        self._gateway.jvm.java.lang.System.gc()
+        self._gateway.jvm.java.lang.System.runFinalization()
+
     def kill(self) -> None:
         """kill -9 of the JVM."""
         self._jvm.process.kill()
@@ -119,6 +125,8 @@ class SharedJvms:
             self._jvm = None
         if self._jvm is None:
             self._jvm = SharedJvm(self._spark)
+        else:
+            self._jvm.forget()
         return self._jvm
 
     def used_by(self, pid: int) -> SharedJvm | None:

@@ -78,8 +78,8 @@ class SharedJvm:
         self._workers.wait()
 
     def forget(self) -> None:
-        """Have the JVM collect what earlier services have left. It tells Python which objects it no longer needs, by numbers
-        that each process counts from 0: a number that comes late is that of an object in use."""
+        """Have the JVM collect what earlier services have left. It tells Python which objects it no longer needs, by
+        numbers that each process counts from 0: a number that comes late is that of an object in use."""
         self._gateway.jvm.java.lang.System.gc()
         self._gateway.jvm.java.lang.System.runFinalization()
 

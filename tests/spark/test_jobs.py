@@ -16,6 +16,7 @@ from service.deployment.start_clock import RIGHT, StartClock
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable, MessageTooLarge, Refused, TransactionLost
+from service.observability.progress import Progress
 from service.plan.upgrade import Fate, Upgrade, Verdict
 from service.spark.internals.failures import failure_of, note
 from service.spark.supervision import jobs as supervised
@@ -51,6 +52,9 @@ class _Observer:
     def waiting(self, name: str, *_: Any) -> None:
         self.events.append(("waiting", name))
 
+    def batch(self, name: str, progress: Progress) -> None:
+        self.events.append(("batch", progress.batch))
+
     def upgraded(self, name: str, kept: int, dropped: list[str], notes: tuple[str, ...]) -> None:
         self.events.append(("upgraded", kept, dropped, notes))
 
@@ -70,6 +74,8 @@ class _Runner:
         self.clock = RIGHT
         self.known: set[int] = set()
         self.cleaned = False
+        self.program = SimpleNamespace(sources=[])
+        self.done: list[int] = []
 
     def clock_jumped(self) -> ClockJumped | None:
         return self.jumped
@@ -125,7 +131,20 @@ class _Runner:
         return None
 
     def new_progress(self, after: int | None) -> list[Any]:
-        return []
+        new = [batch for batch in self.done if after is None or batch > after]
+        return [
+            {"batchId": batch, "timestamp": "2026-01-02T03:04:05.500Z", "durationMs": {}, "sources": []}
+            for batch in new
+        ]
+
+    def records_of(self, batch: int) -> Mapping[str, float]:
+        return {}
+
+    def keep_pace(self, batch: int, records: int, seconds: float) -> None:
+        pass
+
+    def sweep(self) -> None:
+        pass
 
     def last_batch(self) -> int:
         return 7
@@ -157,7 +176,9 @@ class _Runner:
 def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]:
     """Jobs without a JVM that are all running."""
     made, observer = object.__new__(Jobs), _Observer()
-    still = SimpleNamespace(take=lambda: None, poll=lambda: None, look=lambda: None, close=lambda: None)
+    still = SimpleNamespace(
+        take=lambda: None, poll=lambda: None, look=lambda: None, close=lambda: None, batch=lambda _: None
+    )
     runners = [_Runner() for _ in range(count)]
     observer.at = observer.finished = observer.started = lambda *_: None  # type: ignore[attr-defined]
     state = {
@@ -219,6 +240,17 @@ def test_the_exit_code_says_at_the_end_what_became_of_the_jobs(errors: list[Exce
     assert made.look() == code
     given_up = [event for event in observer.events if event[0] == "gave up"]
     assert given_up == [("gave up", f"j{i}", i == 1) for i, error in enumerate(errors) if error is not None]
+
+
+def test_a_batch_that_is_done_just_before_its_query_fails_is_reported_once_and_is_no_failure():
+    made, [runner], observer = jobs(1, attempts=1)
+    for batch in (4, 5, 6):
+        runner.done.append(batch)
+        runner.error = RuntimeError("the next batch failed")
+        assert made.look() is None
+        made._watched[0].start_at = runner.error = None
+        assert made.look() is None
+    assert observer.events == [event for batch in (4, 5, 6) for event in (("batch", batch), ("failed", "j0"))]
 
 
 def test_a_kafka_that_cannot_be_reached_is_no_failure():

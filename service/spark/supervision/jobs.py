@@ -238,8 +238,9 @@ class Jobs:
             # A broker refuses records from the future, so the clock may be the cause of any failure.
             cause, failure = jumped, failure_of(jumped)
         reason = summary(cause)
-        with suppress(*NO_JVM):  # the end of the JVM is noticed at the next check
-            job.runner.stop()
+        for step in (job.runner.stop, partial(self._note, job)):  # batches that were done before the failure count
+            with suppress(*NO_JVM):  # the end of the JVM is noticed at the next check
+                step()
         patient = is_patient(failure)
         untimely = failure.raised(ClockJumped)
         smaller = is_of_memory(failure) and not self._jvm_gone(error) and self._replan(job)

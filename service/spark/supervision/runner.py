@@ -42,7 +42,7 @@ from service.spark.supervision.batch_pace import BatchPace
 from service.spark.supervision.batch_terms import BatchTerms
 from service.spark.supervision.checkpoint import Checkpoint
 from service.spark.supervision.job_specs import Terms, job_spec
-from service.spark.supervision.reports import Report, end_offsets
+from service.spark.supervision.reports import Report, Reports, end_offsets
 from service.spark.supervision.running_query import RunningQuery
 from service.spark.supervision.source_ends import SourceEnds
 from service.spark.supervision.source_flow import SourceFlow
@@ -87,6 +87,7 @@ class JobRunner:
         self._flow: SourceFlow | None = None
         self._batch_end: BatchEnd | None = None
         self._query: RunningQuery | None = None
+        self._reports: Reports | None = None
         self._alone = False
         self._reported = False
         self._held_at: float | None = None
@@ -155,6 +156,7 @@ class JobRunner:
             once=self._alone,
         )
         self._query = RunningQuery.of(self._session, query)
+        self._reports = self._query.reports
 
     def finished(self) -> bool:
         """Check the progress. Return whether every source has ended and the last batch is done. Raises the error of a
@@ -227,8 +229,9 @@ class JobRunner:
         return self._topics.waiting
 
     def new_progress(self, after: int | None) -> list[Report]:
-        """Return Spark's reports of the batches since batch `after`, oldest first."""
-        return [] if self._query is None else self._query.reports.since(after)
+        """Return Spark's reports of the batches since batch `after`, oldest first; those of a stopped query, too, until
+        the next start."""
+        return [] if self._reports is None else self._reports.since(after)
 
     def records_of(self, batch: int) -> Mapping[str, float]:
         """Return how many records the tasks of a batch have read, by table; empty for a batch of another process."""

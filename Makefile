@@ -68,7 +68,7 @@ docs: setup ## Rewrite the parts of the documents that are made from the code
 bench: setup ## Measure against Flink SQL and native Spark (an hour; see bench/)
 	@$(BIN)/python -m bench $(ARGS)
 
-chaos: setup ## Kill everything 200 times in the middle of a stream, compare the results; run 10,000 batches
+chaos: setup ## Kill everything 200 times in the middle of a stream, compare the results; set clocks; run 10,000 batches
 	@TAILRACE_TEST_KILLS=$(KILLS) TAILRACE_TEST_BATCHES=10000 \
 		$(BIN)/python -m pytest -m "not kubernetes" tests/chaos tests/spark/test_flat_memory.py --timeout 0 $(ARGS)
 

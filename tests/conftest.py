@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +19,7 @@ from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, KafkaInContainer, MakeTopic
 from tests.order import starting_order
 from tests.shared_broker import BrokerOnRequest, shared_broker
-from tests.spark.service_process import QUICK
+from tests.spark.service_process import QUICK, ServiceProcess
 from tests.spark.shared_jvm.jvm import SharedJvms
 
 # The same examples in every run; to look for new ones: make test-unit ARGS="--hypothesis-profile=search".
@@ -124,6 +125,24 @@ def jvms() -> Iterator[SharedJvms]:
     shared = SharedJvms(QUICK)
     yield shared
     shared.close()
+
+
+@pytest.fixture
+def service(tmp_path: Path, jvms: SharedJvms) -> Iterator[Callable[..., ServiceProcess]]:
+    """Makes services: `service(pipeline, bootstrap, BATCH__ROWS="10")`. Their folder is the test's, or `folder`. They
+    share a JVM, unless it is their own by `own_jvm`: where a test looks at the service's processes."""
+    made: list[ServiceProcess] = []
+
+    def make(
+        pipeline: str, bootstrap: str, folder: Path = tmp_path, own_jvm: bool = False, **settings: str
+    ) -> ServiceProcess:
+        folder.mkdir(exist_ok=True)
+        made.append(ServiceProcess(pipeline, folder, bootstrap, jvms=None if own_jvm else jvms, **settings))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
 
 
 @pytest.fixture

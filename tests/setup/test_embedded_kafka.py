@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 from service.archives import ensure, load
 from service.host.machine import MachineError
 from service.kafka.local_broker.broker import EmbeddedKafka
+from service.kafka.local_broker.formatted_folder import copy_whole, formatted_folder
 from service.kafka.local_broker.jvm_options import broker_classes
 from tests.brokers import Broker, MakeTopic
 from tests.logins import asks_for_password, users
@@ -76,9 +77,12 @@ def test_a_transaction_is_read_back(kafka: Broker, make_topic: MakeTopic):
 
 def test_rows_survive_kill_and_restart(own_kafka: Callable[..., EmbeddedKafka]):
     broker = own_kafka(properties={"auto.create.topics.enable": "true"})
-    archive = broker_classes(ensure(load("kafka")))
+    jars = ensure(load("kafka"))
+    archive = broker_classes(jars)
     assert archive.exists(), "the setup makes an archive of the broker's classes"
     assert str(archive) in Path(f"/proc/{broker.pid}/maps").read_text()
+    ids = [folder / "meta.properties" for folder in (broker.folder / "data", formatted_folder(jars))]
+    assert ids[0].read_text() == ids[1].read_text(), "the folder that Kafka's tool has formatted once is copied"
     write(broker.bootstrap, "kept", "before")
     address = broker.bootstrap
     broker.kill()
@@ -94,6 +98,18 @@ def test_a_given_folder_is_kept_and_used_again(tmp_path: Path):
         write(broker.bootstrap, "kept", "row")
     with EmbeddedKafka(folder=tmp_path / "data") as broker:
         assert read(broker.bootstrap, "kept", 1) == ["row"]
+
+
+def test_a_folder_is_copied_whole_or_not_at_all(tmp_path: Path):
+    formatted, kept = tmp_path / "formatted", tmp_path / "kept"
+    formatted.mkdir()
+    (formatted / "meta.properties").write_text("node.id=1")
+    copy_whole(formatted, kept)
+    (formatted / "meta.properties").write_text("node.id=2")
+    with pytest.raises(OSError, match="not empty"):
+        copy_whole(formatted, kept)
+    assert (kept / "meta.properties").read_text() == "node.id=1"
+    assert sorted(tmp_path.iterdir()) == [formatted, kept], "what was copied in part is removed"
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])

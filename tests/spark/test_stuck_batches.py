@@ -100,6 +100,7 @@ class _Service:
         health.completed("q")
         runner: Any = object.__new__(JobRunner)
         runner._query, runner._flow = self.spark.running(), None
+        runner._reports = runner._query.reports
         runner._alone, runner._deployment = False, SimpleNamespace(ends=None)
         self._jobs: Any = object.__new__(Jobs)
         self._jobs._observer = observer

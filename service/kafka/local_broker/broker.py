@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,6 +24,7 @@ from service.archives import ensure, load
 from service.archives.class_archive import creates_archive, mapped_classes
 from service.host.guard import Guard
 from service.host.machine import MachineError, check_port, disk_full, find_java, free_ports, writing_to
+from service.kafka.local_broker.formatted_folder import FORMATTED, copy_whole, formatted_folder
 from service.kafka.local_broker.jvm_options import QUICK_START, broker_classes
 from service.kafka.local_broker.server_properties import LOG_SETTINGS, server_properties
 
@@ -112,7 +114,7 @@ class EmbeddedKafka:
                 jvm += [f"-Djava.io.tmpdir={self._folder}"]  # a broker that is killed leaves what it has unpacked
             mapped = mapped_classes(broker_classes(jars))
             if not (self._folder / "data" / "meta.properties").exists():
-                self._format([*jvm, *mapped])
+                self._format([*jvm, *mapped], formatted_folder(jars))
             self._launch([*jvm, *(() if creates_archive(self._jvm_options) else mapped), *self._jvm_options])
         except BaseException:
             self.close()
@@ -162,13 +164,22 @@ class EmbeddedKafka:
         (folder / "server.properties").write_text("".join(lines))
         (folder / "log4j2.properties").write_text(LOG_SETTINGS)
 
-    def _format(self, jvm: Sequence[str]) -> None:
+    def _format(self, jvm: Sequence[str], kept: Path) -> None:
+        """Format the data folder with Kafka's tool, or copy a folder that it has formatted the same way: `kept`."""
+        data = self.folder / "data"
+        usual = not self._format_arguments and not self._properties.keys() & FORMATTED
+        if usual and kept.is_dir() and not data.exists():
+            copy_whole(kept, data)
+            return
         command = [*jvm, *QUICK_START, "kafka.tools.StorageTool", "format", "-t", _CLUSTER]
         command += ["-c", str(self.folder / "server.properties"), *self._format_arguments]
         run = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if run.returncode != 0:
             (self.folder / "broker.log").write_text(run.stdout + run.stderr)
             raise self._complaint("could not prepare its data folder")
+        if usual:
+            with suppress(OSError):  # the next broker is formatted by the tool, too
+                copy_whole(data, kept)
 
     def _launch(self, jvm: Sequence[str]) -> None:
         log = self.folder / "broker.log"

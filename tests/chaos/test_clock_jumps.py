@@ -16,6 +16,8 @@ from tests.spark.clocks import HOUR, YEAR, Clock
 from tests.spark.service_process import ServiceProcess, signal_to
 from tests.spark.topics import feed, read, upserted
 
+pytestmark = pytest.mark.chaos
+
 QUERY = """
     SET 'pipeline.name' = 'totals';
     SET 'table.exec.state.ttl' = '1 h';

@@ -14,6 +14,8 @@ from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess, descendants, signal_to
 from tests.spark.topics import feed, read, upserted
 
+pytestmark = pytest.mark.chaos
+
 KEYS, WIDTH = 20_000, 1_200
 """Rows of one batch, and letters of each: a shard's blocks are larger than those that wait for the end of the task."""
 

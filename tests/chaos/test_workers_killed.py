@@ -6,10 +6,14 @@ import signal
 import time
 from collections.abc import Callable
 
+import pytest
+
 from service.spark.query.attempts import TRIES
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess, command_of, parent_of, signal_to
 from tests.spark.topics import feed, read, upserted
+
+pytestmark = pytest.mark.chaos
 
 KILLED = ("workers", "all", "all", "workers", "all")
 """Who is killed after each batch: the workers, or also the process that they are forked from."""

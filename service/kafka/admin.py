@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -36,6 +36,9 @@ RECORD_BYTES = 1_000_000
 
 _REFRESH = {"topic.metadata.refresh.interval.ms": "3000"}
 """How soon a client learns of another controller, which is asked for topics: a killed one is named for some seconds."""
+
+_LOOK_EVERY = 0.25
+"""Seconds between two looks at the connection errors while an answer is awaited."""
 
 Offsets = dict[str, dict[int, int]]
 """Offsets by topic and partition."""
@@ -360,7 +363,13 @@ class Cluster:
             raise self._troubles.behind(failed) from failed
 
     def _result(self, future: Future[Answer]) -> Answer:
-        return future.result(timeout=self._seconds)
+        """The answer to a request. Raises KafkaException as soon as it is known that brokers refuse this client."""
+        until = time.monotonic() + self._seconds
+        while not wait([future], _LOOK_EVERY).done and time.monotonic() < until:
+            self._admin.poll(0)  # reports connection errors
+            if (refusal := self._troubles.refusal()) is not None:
+                raise KafkaException(refusal)
+        return future.result(timeout=0)
 
 
 def _merged(base: Offsets, over: Offsets) -> Offsets:

@@ -105,19 +105,35 @@ def failure_of(error: Exception, primary: str) -> KafkaFailure:
     return KafkaConfigError(primary, str(error))
 
 
+REFUSED_FOR = 2.0
+"""Seconds for which brokers refuse a client before its calls fail: one broker may learn of a new password sooner than
+another, and each refused login costs a broker some milliseconds."""
+
+
 class Troubles:
     """The connection errors of a client (as its `error_cb`), which its calls report as a mere time-out."""
 
     def __init__(self) -> None:
         self._last: Code | None = None
+        self._refused_since: float | None = None
 
     def __call__(self, error: Code) -> None:
-        if error.code() != Code._ALL_BROKERS_DOWN:
-            self._last = error
+        if error.code() == Code._ALL_BROKERS_DOWN:
+            return
+        self._last = error
+        if not isinstance(failure(error.code(), error.str(), ""), KafkaConfigError):
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = time.monotonic()
 
     def forget(self) -> None:
         """Forget the last error: Kafka answers again."""
-        self._last = None
+        self._last = self._refused_since = None
+
+    def refusal(self) -> Code | None:
+        """Return the error of brokers that have refused this client for some time: it need not wait any longer."""
+        since = self._refused_since
+        return None if since is None or time.monotonic() - since < REFUSED_FOR else self._last
 
     def explain(self, failed: Exception, primary: str) -> KafkaFailure:
         """Return the failure of a call; for a time-out it is the last connection error."""

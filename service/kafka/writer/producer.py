@@ -273,7 +273,7 @@ class Producer:
         self.refusals[refusal] = max(size, self.refusals.get(refusal, 0))
 
     def _troubled(self, _handle: int, code: int, reason: bytes | None, _opaque: int) -> None:
-        if code != KafkaError._FATAL:
+        if code not in (KafkaError._FATAL, KafkaError._ALL_BROKERS_DOWN):  # the latter follows each of the others
             self.trouble = (code, (reason or b"").decode(errors="replace"))
 
 

@@ -27,8 +27,9 @@ ROOT = Path(__file__).resolve().parents[3]
 DAEMON = "service.spark.driver.worker_daemon"
 """The module that serves workers. It changes the environment of a process that imports it."""
 
-ENDED_WITHIN = 60.0
-"""Seconds that workers may take to notice the end of their JVM where the machine is busy."""
+ENDED_WITHIN = 3.0
+"""Seconds that workers may take to notice the end of Spark or of their JVM. Those that a service has started while it
+ended are not noticed by Spark."""
 
 _PROGRAM = """#!{python} -ES
 import os, sys
@@ -72,7 +73,7 @@ class WorkerForks:
         return [int(pid) for pid in task.read_text().split()]
 
     def wait(self) -> None:
-        """Wait until all forks have ended, as they do when Spark or its JVM ends; kill what does not."""
+        """Wait until all forks have ended, as they do when Spark or its JVM ends; kill those that do not."""
         until = time.monotonic() + ENDED_WITHIN
         while forks := self.forks():
             if time.monotonic() > until:

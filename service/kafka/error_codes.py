@@ -105,7 +105,7 @@ def failure_of(error: Exception, primary: str) -> KafkaFailure:
     return KafkaConfigError(primary, str(error))
 
 
-REFUSED_FOR = 2.0
+REFUSED_FOR = 5.0
 """Seconds for which brokers refuse a client before its calls fail: one broker may learn of a new password sooner than
 another, and each refused login costs a broker some milliseconds."""
 

@@ -106,8 +106,8 @@ def failure_of(error: Exception, primary: str) -> KafkaFailure:
 
 
 REFUSED_FOR = 5.0
-"""Seconds for which brokers refuse a client before its calls fail: one broker may learn of a new password sooner than
-another, and each refused login costs a broker some milliseconds."""
+"""Seconds after which a refused password or certificate counts as refused: a broker may learn of a new password later
+than another. Each refused login costs a broker some milliseconds, so a client does not ask for much longer."""
 
 
 class Troubles:

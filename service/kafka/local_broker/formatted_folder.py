@@ -28,7 +28,7 @@ def copy_whole(source: Path, target: Path) -> None:
     part = target.with_name(f"{target.name}.{uuid4().hex}")
     try:
         shutil.copytree(source, part)
-        for path in part.rglob("*.*"):  # a loss of power must not leave a file that is cut short
+        for path in filter(Path.is_file, part.rglob("*")):  # a loss of power must not leave a file that is cut short
             with path.open("rb") as copied:
                 os.fsync(copied.fileno())
         part.rename(target)

@@ -23,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 from confluent_kafka import KafkaError as Code
 
-from service.kafka.error_codes import failure
+from service.kafka.error_codes import REFUSED_FOR, failure
 from service.kafka.errors import (
     DigestMismatch,
     Fenced,
@@ -46,9 +46,6 @@ from service.kafka.writer.writer_settings import WriterSettings
 
 _SLICE = 2.0
 """Seconds that one call of librdkafka waits, so that a caller who has disconnected is noticed in between."""
-
-_CONVINCED = 10.0
-"""Seconds after which a refused password or certificate counts as refused: a broker that is starting refuses, too."""
 
 _AT_ONCE = 8
 """The number of transactions that are ended concurrently."""
@@ -362,7 +359,7 @@ class PartitionWriter:
                 waited = time.monotonic() - started
                 code, text = producer.trouble or (Code._TIMED_OUT, fault.text)
                 failed_with = failure(code, text, self._describe("reach Kafka"))
-                if waited >= (seconds if failed_with.retriable else min(seconds, _CONVINCED)):
+                if waited >= (seconds if failed_with.retriable else min(seconds, REFUSED_FOR)):
                     raise failed_with from fault
             check_cancelled()
 

@@ -274,6 +274,7 @@ class Cluster:
         return max((each for each in times if each >= 0), default=None)
 
     def _all_topics(self) -> Iterable[str]:
+        self.identifier()  # a refused login is told soon here; `list_topics` would wait for its whole time-out
         self._troubles.forget()
         try:
             return self._admin.list_topics(timeout=self._seconds).topics

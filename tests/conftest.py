@@ -38,8 +38,8 @@ BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
 
 
 WAITING_WORKERS = 1
-"""Processes beyond the number of cores that run tests: e2e tests wait half of their time. With one on two cores all tests
-take as long as with two (859 s), 1,517 CPU seconds in place of 1,676, and less memory."""
+"""Processes beyond the number of cores that run tests: e2e tests wait half of their time. On two cores all tests take
+as long with one as with two (859 s), 1,517 CPU seconds in place of 1,676, and less memory."""
 
 
 ALLOCATIONS = 20_000

@@ -23,6 +23,7 @@ from service.kafka.admin import Cluster, TopicSpec, marker_topic
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.client import TransactionClient, WriteReport, WriterSettings
 from service.kafka.writer.launch import connect
+from service.kafka.writer.marker import MarkerReader
 from tests.brokers import Broker
 from tests.spark.topics import messages
 
@@ -90,6 +91,17 @@ class Query:
     def committed(self) -> list[str]:
         """The values in the topic that a read_committed reader sees, in order of partition and offset."""
         return [(message.value() or b"").decode() for message in messages(self.bootstrap, self.topic)]
+
+    def wait_until_decided(self) -> None:
+        """Wait until no transaction is open in the topic.
+
+        A commit returns before its end is written to every partition. A broker that is killed in between writes it
+        after its next start, seconds later on a busy machine.
+        """
+        reader, until = MarkerReader(self.kafka), time.monotonic() + 120
+        while reader.undecided(self.topic, 0, until).keys:
+            assert time.monotonic() < until, f"a transaction in {self.topic} stays open"
+            time.sleep(0.05)
 
     def writer_pid(self, host: str = "a") -> int:
         """The process id of the writer, which is started if there is none."""

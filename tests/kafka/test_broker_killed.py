@@ -33,6 +33,7 @@ def test_a_broker_that_dies_during_commits_loses_and_doubles_nothing(broker, mak
                 attempt.commit()
             outage.result()
         query.insist(batch, *values)
+    query.wait_until_decided()
     assert sorted(query.committed()) == sorted(expected)
 
 

@@ -85,6 +85,17 @@ def test_wrong_settings_are_listed_before_anything_starts(
     assert "TAILRACE_TOPICS__PARTITIONS: " in text
 
 
+def test_mistakes_of_pipeline_and_settings_are_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "wrong.sql").write_text("INSERT INTO b SELECT m FROM a;")
+    monkeypatch.setenv("TAILRACE_BATCH__TICK", "never")
+    assert main(["run", str(tmp_path / "wrong.sql")]) == 2
+    told = capsys.readouterr().err
+    assert "wrong.sql:1:" in told
+    assert 'TAILRACE_BATCH__TICK: "never" is no duration' in told
+
+
 @pytest.mark.parametrize("command", ["run", "check", "explain", "test", "demo"])
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:

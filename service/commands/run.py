@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from service.commands.checkpoints import load_settings
 from service.commands.pipelines import add_file, job_named, read, redaction_of, variable_secrets
 from service.exit_codes import WRONG
 from service.settings import variables
@@ -43,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read the pipeline and the settings, then run."""
     pipeline = read(arguments.file)
     if pipeline is None:
+        load_settings()  # it prints their mistakes: those of pipeline and settings are told at once
         return WRONG
     for note in pipeline.notes:
         print(f"note: {redaction_of(arguments.file, pipeline).text(str(note))}", file=sys.stderr)

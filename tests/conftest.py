@@ -131,7 +131,7 @@ def jvms() -> Iterator[SharedJvms]:
 @pytest.fixture
 def service(tmp_path: Path, jvms: SharedJvms) -> Iterator[Callable[..., ServiceProcess]]:
     """Makes services: `service(pipeline, bootstrap, BATCH__ROWS="10")`. Their folder is the test's, or `folder`. They
-    share a JVM, unless it is their own by `own_jvm`: where a test looks at the service's processes."""
+    share a JVM, unless it is their own by `own_jvm`: where a test is about the JVM or the memory of a process."""
     made: list[ServiceProcess] = []
 
     def make(

@@ -181,7 +181,7 @@ class ServiceProcess:
         return self._process.pid
 
     def processes(self) -> dict[str, list[int]]:
-        """The processes of the running service by what they are."""
+        """The processes of the running service by what they are; those in a JVM that it shares, too."""
         found: dict[str, list[int]] = {
             "driver": [self.driver],
             "jvm": [],
@@ -197,9 +197,17 @@ class ServiceProcess:
                 found["worker"].append(pid)
             elif "service.spark.driver.fork_server" in command:
                 found["fork_server"].append(pid)
+        shared = None if self._jvms is None else self._jvms.used_by(self.driver)
+        if shared is not None:
+            found["jvm"].append(shared.pid)
+            for daemon in shared.workers():
+                found["worker"] += [daemon, *descendants(daemon)]
         marker = str(self.folder).encode()
+        workers = {str(pid) for pid in found["worker"]}
         for pid in all_processes():
-            if "service.kafka.writer" in command_of(pid) and marker in environment_of(pid):
+            # The environment of a writer in a shared JVM is not the service's, but its parent is one of the workers.
+            words = command_of(pid).rstrip("\0").split("\0")
+            if "service.kafka.writer" in words and (words[-1] in workers or marker in environment_of(pid)):
                 found["writer"].append(pid)
         return found
 

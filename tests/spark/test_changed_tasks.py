@@ -54,6 +54,7 @@ def test_the_batch_is_done_alone_and_reported_and_the_next_has_the_new_number(
     running.until("the first orders are counted", lambda: total(1))
     running.until("the first batch is reported", lambda: rows_of_batches() == [8])
     stopped = running.processes()["writer"]
+    assert stopped, "without a writer that is stopped, the batch may be done before the driver is killed"
     for pid in stopped:
         signal_to(pid, signal.SIGSTOP)
     order(5)

@@ -36,6 +36,8 @@ def test_services_use_the_shared_jvm_one_after_another_until_one_is_killed(
         copied(number)
         assert jvm.used_by(job.driver), "a service of these settings has a JVM of its own"
         assert jvm.workers(), "its workers are no forks"
+        found = job.processes()
+        assert all(found[each] for each in ("driver", "jvm", "worker", "writer")), found
         job.terminate()
         assert job.wait() == 0
         assert jvm.runs()

@@ -56,6 +56,11 @@ class SharedJvm:
         """Return whether the JVM has not ended."""
         return self._jvm.process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return int(self._jvm.process.pid)
+
     def java(self, name: str) -> Any:
         """Return py4j's view of a class by its full name."""
         return getattr(self._gateway.jvm, name)

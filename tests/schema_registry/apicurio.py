@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from service.host.machine import free_ports
+from tests.tar_files import unpack
 
 VERSION = "2.6.13.Final"
 """The last one that runs on Java 17."""
@@ -41,8 +41,7 @@ def archive(cache: Path) -> Path:
             shutil.copyfileobj(source, target)
         with packed.open("rb") as file:
             assert hashlib.file_digest(file, "sha256").hexdigest() == SHA256
-        with tarfile.open(packed) as tar:
-            tar.extractall(unpacked, filter="data")
+        unpack(packed, unpacked)
         unpacked.rename(home)
     finally:
         packed.unlink(missing_ok=True)

@@ -38,6 +38,7 @@ from service.runtime.watermarks import Tick, channel_name
 from service.spark.query import shard_state
 from service.sql.pipeline import load
 from tests.spark.test_upgrades import QUERY_BEFORE, Rows, Service
+from tests.tar_files import unpack
 
 PIPELINES = Path(__file__).parents[1] / "pipelines"
 FORMATS = Path(__file__).parent / "formats_of_state"
@@ -209,8 +210,7 @@ def keep(case: Path, done: int, target: Path, sql: Sql) -> None:
 def unpacked(archive: Path) -> Iterator[tuple[Path, int]]:
     """The folder of an archive, and how many batches of its case are done."""
     with TemporaryDirectory() as scratch:
-        with tarfile.open(archive) as packed:
-            packed.extractall(scratch, filter="data")
+        unpack(archive, Path(scratch))
         folder = Path(scratch) / archive.name.removesuffix(SUFFIX)
         yield folder, int((folder / DONE).read_text())
 

@@ -25,6 +25,7 @@ from tests.brokers import Broker
 from tests.spark.kept_checkpoints import FORMATS
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read
+from tests.tar_files import unpack
 
 PIPELINE = """
     SET 'pipeline.name' = 'kept';
@@ -138,8 +139,7 @@ def test_the_service_goes_on_with_a_checkpoint_of_each_format(
         pytest.fail(f"{archive(format_)} was made: keep it")
     topics = Topics(kafka := own_kafka().bootstrap)
     topics.order(0, HALF)
-    with tarfile.open(archive(format_)) as packed:
-        packed.extractall(tmp_path, filter="data")
+    unpack(archive(format_), tmp_path)
     done = last(FolderFiles(str(tmp_path / "checkpoint" / "kept")), COMMITS)
     assert done > 0
     running = service(PIPELINE, kafka)

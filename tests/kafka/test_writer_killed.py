@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import threading
 import time
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from service.kafka.errors import TransactionLost
+from service.kafka.writer.wire import PeerGone
 from tests.kafka.conftest import Query
 from tests.spark.topics import messages
 
@@ -31,17 +34,21 @@ def test_a_kill_between_rows_and_commit_loses_the_attempt_and_doubles_nothing(qu
     assert query.committed() == ["a", "b"]
 
 
-def test_a_kill_after_the_commit_is_found_out(query: Query):
+def test_a_kill_after_the_commit_is_found_out(query: Query, monkeypatch: pytest.MonkeyPatch):
     """The answer of a commit is lost with the process that knew it; the next process reads the marker."""
     with query.attempt(0) as attempt:
         attempt.begin()
         attempt.send(query.rows("a"))
-        writer = query.writer_pid()
-        killer = threading.Thread(target=_kill_once_committed, args=(query, writer))
-        killer.start()
-        outcome = attempt.commit().outcome
-        killer.join()
-    assert outcome in ("committed", "settled")
+        hear = attempt._hear
+
+        def lost(connection: socket.socket) -> dict[str, Any]:
+            monkeypatch.setattr(attempt, "_hear", hear)
+            hear(connection)  # the writer answers when the batch is committed
+            query.kill_writer()
+            raise PeerGone("killed before its answer was read")
+
+        monkeypatch.setattr(attempt, "_hear", lost)
+        assert attempt.commit().outcome == "settled"
     assert query.write(0, "a").outcome == "replayed"
     assert query.committed() == ["a"]
 
@@ -77,8 +84,9 @@ def test_the_writer_ends_when_its_parent_has_gone(query: Query):
 
 def test_the_writer_ends_when_nobody_needs_it(kafka, make_query):
     query = make_query(kafka.bootstrap, idle_seconds=1)
+    writer = query.writer_pid()  # asked before, since this would start another one
     query.write(0, "a")
-    assert _ends(query.writer_pid(), 60)
+    assert _ends(writer, 60)
 
 
 def test_a_writer_that_hangs_is_replaced(query: Query, monkeypatch):
@@ -114,12 +122,6 @@ def test_secrets_are_not_among_the_arguments_of_the_process(query: Query):
 def _kill(writer: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(writer, signal.SIGKILL)
-
-
-def _kill_once_committed(query: Query, writer: int) -> None:
-    while not query.committed():
-        pass
-    _kill(writer)
 
 
 def _ends(process: int, seconds: float) -> bool:

@@ -16,11 +16,12 @@ from tests.monitoring.orders import QUERY, Feed, Topics, pipeline
 from tests.monitoring.prometheus import Prometheus
 from tests.spark.service_process import ServiceProcess
 
-SETTLED = 15.0
-"""Seconds of undisturbed load before the end: more than a rate is taken over, or passes between two looks at ends."""
-
 STORED_WITHIN = 4.0
 """Seconds after which a scrape is stored, or has failed: it may take two."""
+
+SETTLED = 15.0 + STORED_WITHIN
+"""Seconds of undisturbed load before the end: more than a rate is taken over, or passes between two looks at ends. What
+is looked at are the stored ones."""
 
 RATE_INTERVAL = "12s"
 
@@ -63,7 +64,7 @@ def live(folder: Path, bootstrap: str) -> Iterator[Live]:
         with Prometheus(folder / "prometheus", port) as prometheus:
             with Feed(bootstrap, topics.orders) as orders:
                 _trouble(running, prometheus, orders)
-                busy = time.time()
+                busy = _scraped(running, prometheus)
             running.until("all is read", lambda: _all_read(prometheus, orders.fed))
             scrape = running.ask("/metrics")[1]
             quiet = _scraped(running, prometheus)

@@ -69,7 +69,8 @@ def test_probes_are_answered_while_the_page_is_being_made():
             reader.join(10)
 
 
-def test_however_many_ask_an_answer_is_made_once():
+def test_however_many_ask_an_answer_is_made_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("service.observability.http_server.FRESH", 600.0)
     made: list[int] = []
 
     def page() -> HttpAnswer:

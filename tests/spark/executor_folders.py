@@ -15,8 +15,9 @@ from tests.spark.service_process import all_processes
 def remove_unused_folders() -> None:
     """Remove the folder of each application in which no process works: tests run side by side, and so do clusters."""
     folder = (spark_home() / "work").resolve()
-    used = set(_working_folders())
-    for application in list(folder.iterdir()) if folder.is_dir() else []:
+    applications = list(folder.iterdir()) if folder.is_dir() else []
+    used = set(_working_folders())  # after the list: a cluster that starts meanwhile is not on it
+    for application in applications:
         if not any(application in (each, *each.parents) for each in used):
             shutil.rmtree(application, ignore_errors=True)
     with suppress(OSError):

@@ -22,9 +22,9 @@ QUERY = """
 NAMES = [f"n{number}" for number in range(8)]
 
 
-def begun(checkpoint: Path) -> list[str]:
+def begun(checkpoint: Path, query: str) -> list[str]:
     """The batches that are planned and not done. Without ticks each has rows."""
-    planned, done = checkpoint / "totals" / "offsets", checkpoint / "totals" / "commits"
+    planned, done = checkpoint / query / "offsets", checkpoint / query / "commits"
     return [each.name for each in planned.glob("[0-9]*") if not (done / each.name).exists()]
 
 
@@ -59,11 +59,11 @@ def test_the_batch_is_done_alone_and_reported_and_the_next_has_the_new_number(
         signal_to(pid, signal.SIGSTOP)
     order(5)
     checkpoint = tmp_path / "checkpoint"
-    running.until("a batch has begun", lambda: begun(checkpoint) != [])
+    running.until("a batch has begun", lambda: begun(checkpoint, "totals") != [])
     for pid in (running.driver, *stopped):
         signal_to(pid, signal.SIGKILL)
     running.kill_driver()
-    assert begun(checkpoint)
+    assert begun(checkpoint, "totals")
     assert tasks(checkpoint) == 2
     running.start(SPARK__PARTITIONS="1")
     running.until("all are counted", lambda: total(6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections import Counter
@@ -13,7 +14,8 @@ import pytest
 
 from tests.brokers import Broker, MakeTopic
 from tests.databases.postgres import PASSWORD, postgres
-from tests.spark.service_process import ServiceProcess
+from tests.spark.service_process import ServiceProcess, signal_to
+from tests.spark.test_changed_tasks import begun
 from tests.spark.topics import feed, read, upserted
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the package that brings PostgreSQL is for Linux")
@@ -75,14 +77,22 @@ def test_no_row_is_lost_or_meets_another_one_when_the_database_goes_and_the_tabl
         database.start()
         running.until("the orders are written", lambda: len(met()) == 200)
 
-        # It is killed when it has been answered, and the table changes before it does the batch again.
+        # It is killed when it has been answered, and the table changes before it does the batch again. What is stopped
+        # writes no row.
+        writers = running.processes()["writer"]
+        assert writers
+        for pid in writers:
+            signal_to(pid, signal.SIGSTOP)
         answered = batches_answered(tmp_path)
         feed(kafka.bootstrap, topics["orders"], orders(200, 3_000, 10))
         until = time.monotonic() + 180
         while not batches_answered(tmp_path) - answered:  # old ones may be swept meanwhile
             assert time.monotonic() < until, running.log[-3000:]
             time.sleep(0.002)
+        for pid in (running.driver, *writers):
+            signal_to(pid, signal.SIGKILL)
         running.kill_driver()
+        assert begun(tmp_path / "checkpoint", "lookups"), "the batch was done before the kill"
         database.run("UPDATE customers SET city = 'new' || id")
         running.start()
         running.until("all orders are written", lambda: len(met()) == 3_000)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 
 from confluent_kafka.admin import AdminClient
 
 from service.host.machine import free_ports
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
-from tests.spark.test_zombies import COMMITTED, ends, open_or_past
+from tests.spark.test_zombies import COMMITTED, ends, is_open, open_or_past
 from tests.spark.topics import feed, read
 
 PARTITIONS = 12
@@ -35,12 +35,17 @@ def test_rows_that_need_no_exchange_are_written_once_whatever_tasks_read_them(
     job = service(PIPELINE.format(source=source, even=even), kafka.bootstrap, HTTP__PORT=str(free_ports(1)[0]))
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     job.start()
-    fed = 0
+    fed = killed_within = 0
     for kill, master in ((job.kill, "local[3,16]"), (job.kill_driver, "local[1,16]"), (job.kill_driver, "local[2,16]")):
+        # Asked before the rows are there: the service may have committed all of them when they are.
+        missed = sum(ends(admin, even, COMMITTED).values()) + ROWS // 2
         feed(kafka.bootstrap, source, ((i % PARTITIONS, {"id": i}) for i in range(fed, fed + ROWS)))
         fed += ROWS
-        missed = sum(ends(admin, even, COMMITTED).values()) + ROWS // 2
-        job.until("a transaction is open", partial(open_or_past, admin, even, missed))
+        # The transaction is open for some tenths of a second: `until` would look too rarely.
+        while not open_or_past(admin, even, missed):
+            assert not job.ended(), job.log[-4000:]
+            time.sleep(0.01)
+        killed_within += is_open(admin, even)
         kill()
         job.start(SPARK__MASTER=master)
     job.until("all is written", lambda: sum(ids(kafka, even).values()) >= fed // 2)
@@ -48,6 +53,7 @@ def test_rows_that_need_no_exchange_are_written_once_whatever_tasks_read_them(
     job.terminate()
     assert job.wait() == 0
     assert ids(kafka, even) == Counter(range(0, fed, 2))
+    assert killed_within, "no transaction was open when the service was killed"
 
 
 def ids(kafka: Broker, topic: str) -> Counter[int]:

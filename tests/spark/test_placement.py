@@ -6,7 +6,7 @@ import json
 import re
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from tests.spark.fake_s3 import fake_s3, s3_settings
 from tests.spark.service_process import QUICK, ServiceProcess, signal_to
 from tests.spark.store_requests import RequestLog
 from tests.spark.test_executors import _nothing_is_left_in_the_package as _nothing_is_left_in_the_package
-from tests.spark.test_executors import executors
+from tests.spark.test_executors import executors, reporting
 from tests.spark.topics import feed, read, upserted
 
 EACH_ITS_OWN = "/proc/self/cwd/scratch"
@@ -69,6 +69,14 @@ class Running:
             self._sums[name] += 1 + name % 7
         self.service.until("the round is in the answer", self._right, PATIENCE)
 
+    def until_work(self, count: int, known: Set[str] = frozenset()) -> None:
+        """Go round until so many executors have done tasks that are not `known`: a process may not be in use yet."""
+        for _ in range(100):
+            self.round()
+            if len(reporting(self.service) - known) == count:
+                return
+        raise AssertionError(f"only {reporting(self.service) - known} have done tasks; {self.service.log[-3000:]}")
+
     def _right(self) -> bool:
         rows = upserted(read(self._kafka.bootstrap, self._counts)).values()
         return {row["total"]: row["names"] for row in rows} == Counter(self._sums.values())
@@ -103,8 +111,10 @@ def test_executors_fetch_no_state_but_that_of_one_that_is_gone(
     with fake_s3(requests := RequestLog()) as (address, _):
         running = Running(kafka, make_topic, service, tmp_path, address)
         running.service.start()
+        running.until_work(2)
         for _ in range(3):
             running.round()
+        known = reporting(running.service)
         begin = len(requests.all())
         for _ in range(ROUNDS):
             running.round()
@@ -118,6 +128,7 @@ def test_executors_fetch_no_state_but_that_of_one_that_is_gone(
         running.round()
         running.round()
         running.service.until("there are two again", lambda: len(set(executors(running.service)) - {one}) == 2)
+        running.until_work(1, known)
         for _ in range(3):
             running.round()
         assert moved(requests, begin), "what the lost one had is fetched"

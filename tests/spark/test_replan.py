@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.brokers import Broker, MakeTopic
-from tests.spark.service_process import ROOT, ServiceProcess
+from tests.spark.service_process import ROOT, ServiceProcess, signal_to
 from tests.spark.topics import feed, read, upserted
 
 PIPELINE = """
@@ -45,6 +46,7 @@ class Job:
         while not planned.exists():
             assert time.monotonic() < deadline, self.running.log[-3000:]
             time.sleep(0.01)
+        signal_to(self.running.driver, signal.SIGKILL)  # at once: its tasks must not commit before it is killed
         self.running.kill_driver()
         assert not done.exists()
 

@@ -10,7 +10,7 @@ An attribute that has its default value says nothing, so a node may get more of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from dataclasses import fields as parts_of
 from dataclasses import is_dataclass
 from enum import Enum
@@ -32,7 +32,10 @@ _FEEDING = {"input", "inputs", "left", "right"}
 
 
 class MeaningText:
-    """Texts of what parts of a plan mean; the text of a node is stored, so that each is written once."""
+    """Texts of what parts of a plan mean; the text of a node is stored, so that each is written once.
+
+    Lists are made where a generator would do: each level of a generator that C code reads is one of C's calls, of which
+    Python 3.12 allows 1,500 whatever the stack."""
 
     _versions = True
     """Whether versions are part of the text."""
@@ -58,11 +61,11 @@ class MeaningText:
             case Enum():
                 return str(value.value)
             case tuple() | list():
-                return "[" + ",".join(self.of(v) for v in value) + "]"
+                return "[" + ",".join([self.of(v) for v in value]) + "]"
             case frozenset():
-                return "{" + ",".join(sorted(self.of(v) for v in value)) + "}"
+                return "{" + ",".join(sorted([self.of(v) for v in value])) + "}"
             case dict():
-                return "{" + ",".join(f"{k}:{self.of(v)}" for k, v in sorted(value.items())) + "}"
+                return "{" + ",".join([f"{k}:{self.of(v)}" for k, v in sorted(value.items())]) + "}"
         if is_dataclass(value) and not isinstance(value, type):
             if id(value) in self._known:
                 return self._known[id(value)][1]
@@ -78,8 +81,9 @@ class MeaningText:
         """Return the text of a node itself, without its inputs."""
         return f"{type(node).__name__}({','.join(self.parts(node, _FEEDING))})"
 
-    def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
-        """Yield the texts of the attributes of a dataclass."""
+    def parts(self, value: Any, without: Set[str] = frozenset()) -> list[str]:
+        """Return the texts of the attributes of a dataclass."""
+        texts = []
         for part in parts_of(value):
             attribute = getattr(value, part.name)
             if part.name == "versions" and not self._versions:
@@ -88,14 +92,17 @@ class MeaningText:
                 continue
             if part.name == "constants" and isinstance(value, AggregateCall | OverCall):
                 attribute = semantic_constants(value.function, value.constants)
-            yield f"{part.name}={self.of(attribute)}"
+            texts.append(f"{part.name}={self.of(attribute)}")
         if isinstance(value, AggregateCall | OverCall) and self._versions and version_of_call(value) > 1:
-            yield f"version={version_of_call(value)}"
+            texts.append(f"version={version_of_call(value)}")
+        return texts
 
     def _table(self, table: Table) -> str:
         columns = ",".join(
-            f"{c.name} {self.of(c.type)} {c.kind.value} {c.nullable} {c.metadata} {self._expression(c.expression)}"
-            for c in table.columns
+            [
+                f"{c.name} {self.of(c.type)} {c.kind.value} {c.nullable} {c.metadata} {self._expression(c.expression)}"
+                for c in table.columns
+            ]
         )
         watermark, connector = self._expression(table.watermark), _connector(table.connector)
         upserts = "; upserts" if table.upserts else ""
@@ -118,12 +125,14 @@ class ExactText(MeaningText):
     _later: Set[tuple[str, str]] = frozenset()
     """Attributes that are left out, with their classes."""
 
-    def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
-        """Yield the texts of the attributes of a dataclass."""
+    def parts(self, value: Any, without: Set[str] = frozenset()) -> list[str]:
+        """Return the texts of the attributes of a dataclass."""
+        texts = []
         for part in parts_of(value):
             later = (type(value).__name__, part.name) in self._later
             if not later and part.name not in _SILENT and part.name not in without:
-                yield self.of(getattr(value, part.name))
+                texts.append(self.of(getattr(value, part.name)))
+        return texts
 
 
 class TextOfFormat6(ExactText):
@@ -134,11 +143,12 @@ class TextOfFormat6(ExactText):
 
     _later = frozenset({("Call", "constants"), ("Call", "versions"), ("Over", "ties")})
 
-    def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
-        """Yield the texts of the attributes of a dataclass, and the aggregates that have changed since format 6."""
-        yield from super().parts(value, without)
+    def parts(self, value: Any, without: Set[str] = frozenset()) -> list[str]:
+        """Return the texts of the attributes of a dataclass, and of the aggregates that have changed since format 6."""
+        texts = super().parts(value, without)
         if isinstance(value, AggregateCall | OverCall) and version_of_call(value) > 1:
-            yield f"version={version_of_call(value)}"
+            texts.append(f"version={version_of_call(value)}")
+        return texts
 
 
 def canonical(value: object) -> str:

@@ -55,11 +55,16 @@ def is_grouped(select: exp.Select, items: Sequence[exp.Expr], having: exp.Expr |
 
 def has_aggregate(node: exp.Expr) -> bool:
     """Return whether `node` aggregates rows of its own query, in the arguments of a call with OVER, too."""
-    if isinstance(node, exp.Query):
-        return False
-    if isinstance(node, exp.Window):
-        return any(map(has_aggregate, parts_of_over(node)))
-    return is_aggregate(node) or any(map(has_aggregate, node.iter_expressions()))
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, exp.Window):
+            pending += parts_of_over(each)
+        elif not isinstance(each, exp.Query):
+            if is_aggregate(each):
+                return True
+            pending += each.iter_expressions()
+    return False
 
 
 class WindowBounds(Protocol):

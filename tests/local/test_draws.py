@@ -32,6 +32,7 @@ CREATE TABLE u (n INT) WITH ('connector' = 'kafka', 'topic' = 'u', 'format' = 'j
 CREATE TABLE c (n INT, a STRING, b INT) WITH ('connector' = 'kafka', 'topic' = 'c', 'format' = 'changelog-json');
 """
 TWO_WINDOWS = "(SELECT LEAD(n) OVER (PARTITION BY n / 100 ORDER BY ts) AS a, LEAD(n) OVER (ORDER BY ts) AS b, n FROM e)"
+TWICE = "HOP(TABLE e, DESCRIPTOR(ts), INTERVAL '0.1' SECOND, INTERVAL '0.2' SECOND)"
 LEFT_JOIN = "SELECT t.n, UUID(), u.n FROM t LEFT JOIN u ON t.n = u.n"
 REFUSING = """
 CREATE TABLE cdc (k INT) WITH ('connector' = 'kafka', 'topic' = 'd', 'format' = 'debezium-json',
@@ -163,6 +164,10 @@ def test_a_batch_that_is_done_again_has_the_same_rows(query: str):
         ("SELECT UUID(), CAST(RAND() AS STRING) FROM t AS a JOIN t AS b ON a.n / 2 = b.n / 2", 2 * ROWS - 2),
         ("SELECT UUID(), CAST(RAND() AS STRING) FROM t AS a LEFT JOIN t AS b ON a.n = b.n + 1", ROWS),
         (f"SELECT UUID(), CAST(RAND() AS STRING) FROM {TWO_WINDOWS}", ROWS - 4),
+        (f"SELECT UUID(), CAST(RAND() AS STRING) FROM {TWICE}", 2 * ROWS),
+        (f"SELECT UUID(), CAST(RAND() AS STRING) FROM (SELECT n FROM {TWICE} WHERE n >= 0)", 2 * ROWS),
+        (f"SELECT UUID(), r FROM (SELECT CAST(RAND() AS STRING) AS r, n FROM {TWICE} WHERE RAND() < 2)", 2 * ROWS),
+        (f"SELECT UUID(), CAST(RAND() AS STRING) FROM (SELECT n FROM {TWICE} UNION ALL SELECT n FROM e)", 3 * ROWS),
     ],
 )
 def test_no_two_rows_draw_the_same(query: str, least: int):

@@ -558,7 +558,7 @@ CASES: dict[str, Case] = {
     "state window": walked(
         "states from one to another, partition", _in_open_windows("states from one to another, partition")
     ),
-    "time window": walked("hopping", lambda batches: 2 * since(batches, 30)),
+    "time window": walked("hopping, stream", lambda batches: 2 * since(batches, 30)),
     "window join": timed(
         (window_join.joined("full"),),
         lambda seed: window_join.arrivals(seed, 40),

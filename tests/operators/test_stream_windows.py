@@ -26,7 +26,12 @@ from tests.operators.properties import Batch, Change, Row, Run, holds_cut, holds
 
 EPOCH = datetime(1970, 1, 1)
 INPUT = positional([pa.string(), pa.int64(), pa.bool_(), pa.bool_(), pa.timestamp("us")])
-RESULT = WindowOutput(input=INPUT, output=positional([*INPUT.types, *[pa.int64()] * 3]))
+RESULT = WindowOutput(
+    input=INPUT,
+    output=positional([*INPUT.types, *[pa.int64()] * 4]),
+    aggregates=(AggregateSpec(function="COUNT"),),
+)
+"""The rows of a window, each with how many there are."""
 DELAY = 40
 
 
@@ -169,13 +174,14 @@ for name, partition in {"stream": (), "partition": (0,)}.items():
             states(emit is not None, arrival=True),
             partition,
         )
-for what, shape in {
-    "tumbling": tumble(30),
-    "hopping": Hop(size=30, slide=10),
-    "with gaps": Hop(size=10, slide=25),
-}.items():
-    EVENT[what] = TimeWindow(result=RESULT, time=4, window=shape), of_time(shape.size, shape.slide), ()
-    ARRIVAL[what] = TimeWindow(result=RESULT, time=None, window=shape), of_time(shape.size, shape.slide), ()
+    for what, shape in {
+        "tumbling": tumble(30),
+        "hopping": Hop(size=30, slide=10),
+        "with gaps": Hop(size=10, slide=25),
+    }.items():
+        brute = of_time(shape.size, shape.slide)
+        EVENT[f"{what}, {name}"] = case(TimeWindow, partition, window=shape), brute, partition
+        ARRIVAL[f"{what}, {name}"] = case(TimeWindow, partition, None, window=shape), brute, partition
 
 
 def stream(seed: int, count: int = 80) -> list[Change]:
@@ -220,7 +226,7 @@ def expected(brute: Brute, partition: tuple[int, ...], rows: Sequence[Timed], wa
     answer: Counter[Row] = Counter()
     for mine in parts.values():
         for inside, start, end in brute(mine, watermark):
-            answer.update((*each.row, start, end, each.time) for each in inside)
+            answer.update((*each.row, len(inside), start, end, each.time) for each in inside)
     return answer
 
 

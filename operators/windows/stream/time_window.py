@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.arrays import Times, distinct
+from operators.arrays import Positions, Times, distinct, heads
 from operators.changes import weigh
 from operators.kernel import Step, count_late
 from operators.names import TIME
@@ -20,14 +20,16 @@ from operators.time import MIN_TIME, Clock
 from operators.windows.closing import closed_at
 from operators.windows.event_time import running_clock, with_times
 from operators.windows.shapes import Hop
-from operators.windows.slices import horizon, instants, last_ends, reach, slice_length, walls, windows_of
-from operators.windows.stream.ranges import Ordered, Ranges
+from operators.windows.slices import horizon, instants, last_ends, reach, rows_in_windows, slice_length, walls
+from operators.windows.stream.partitions import first_of_each
+from operators.windows.stream.ranges import Ordered, Ranges, places_of
 from operators.windows.stream.window_output import StreamWindowDefaults, WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeWindow(StreamWindowDefaults):
     """The rows of each window of `window`, aligned to the clock of `zone`, once the watermark or the clock passes it.
+    Each partition, of the rows with the same values at `partition`, has windows of its own.
 
     `time` is the position of the event time, None for processing time. A row is late when all its windows were closed.
 
@@ -71,8 +73,12 @@ class TimeWindow(StreamWindowDefaults):
         last = upto + slice_length(self.window) - 1 if upto > after else upto
         due, local = waiting.timed_between(state, after, last)
         waiting.expire_upto(state, horizon(self.window, clock.watermark, self.zone))
+        owners = first_of_each(due, self.partition, sql)
+        if self.partition:
+            order = np.argsort(owners, kind="stable")
+            due, local, owners = due.take(pa.array(order)), local[order], owners[order]
         ordered = Ordered(due.select(self.result.input.names), due.column(TIME).to_numpy())
-        changes = self.result.changes(ordered, self._closing(local, clock), sql)
+        changes = self.result.changes(ordered, self._closing(owners, local, clock), sql)
         return Step(changes=changes, late=late, late_count=count_late(late), dead=dead)
 
     def _slices(self, local: Times) -> Times:
@@ -80,15 +86,23 @@ class TimeWindow(StreamWindowDefaults):
         step = self.window.slide if self.window.slide > self.window.size else slice_length(self.window)
         return local - (local - self.window.offset) % step
 
-    def _closing(self, local: Times, clock: Clock) -> Ranges:
-        """The windows that close now and have any of the rows, whose wall-clock times are `local`."""
-        windows = windows_of(self.window, distinct(self._slices(local)))
+    def _closing(self, owners: Positions, local: Times, clock: Clock) -> Ranges:
+        """The windows that close now and have any of the rows, by their ends; the rows are in the order of their
+        partitions, `owners`, and of their wall-clock times, `local`."""
+        slices = self._slices(local)
+        some = distinct(np.concatenate([heads(owners), heads(slices)]))
+        windows = rows_in_windows(self.window, slices[some])
         ends = distinct(windows.ends)
         closing = closed_at(clock.watermark, ends, self.zone)
         if clock.previous > MIN_TIME:
             closing &= ~closed_at(clock.previous, ends, self.zone)
-        ends = ends[closing]
-        starts = ends - self.window.size
-        first, last = np.searchsorted(local, starts), np.searchsorted(local, ends)
-        some = last > first
-        return Ranges(first[some], last[some], instants(starts[some], self.zone), instants(ends[some], self.zone))
+        closes = closing[np.searchsorted(ends, windows.ends)]
+        owner, end = owners[some][windows.rows[closes]], windows.ends[closes]
+        order = np.lexsort((owner, end))
+        owner, end = owner[order], end[order]
+        one_each = distinct(np.concatenate([heads(owner), heads(end)]))
+        owner, end = owner[one_each], end[one_each]
+        start = end - self.window.size
+        first = places_of(owners, local, owner, start, after_equal=False)
+        last = places_of(owners, local, owner, end, after_equal=False)
+        return Ranges(first, last, instants(start, self.zone), instants(end, self.zone))

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from service.plan.expressions import Call, Column, Expression, Literal, deterministic, moved
+from service.plan.expressions import Call, Column, Expression, Literal, columns_of, deterministic, moved
 from service.plan.nodes import (
     Field,
     Filter,
@@ -79,7 +79,8 @@ def draw_from_origins(job: Job) -> Job:
 
 
 class _Wide(NamedTuple):
-    """A relation with hidden columns behind its own, and the origin of its rows: a text over its columns."""
+    """A relation with hidden columns behind its own, and the origin of its rows: a text over its columns, of which a
+    window's start is no hidden one."""
 
     node: Node
     origin: Expression
@@ -177,7 +178,7 @@ class _Origins:
         below = self.wide(node.input)
         if below is None:
             return None
-        hidden = _hidden(below.node, node.input)
+        hidden = _hidden(below.node, node.input).and_own(below)
         count = len(node.expressions)
         drawn = tuple(self._replaced(e, below.origin) for e in node.expressions)
         return _Wide(
@@ -217,7 +218,8 @@ class _Origins:
         answers = width + len(hidden_fields)
         places = [*range(width), *range(answers, answers + added), *range(width, width + more)]
         new = _picked(made, places)
-        return _Wide(new, moved(below.origin, {width + i: width + added + i for i in range(more)}))
+        moves = {i: i for i in range(width)} | {width + i: width + added + i for i in range(more)}
+        return _Wide(new, moved(below.origin, moves))
 
     def _join(self, node: Join | IntervalJoin) -> _Wide | None:
         left = self.wide(node.left)
@@ -301,6 +303,13 @@ class _Origins:
 class _Hidden(NamedTuple):
     columns: tuple[Column, ...]
     fields: tuple[Field, ...]
+
+    def and_own(self, wide: _Wide) -> _Hidden:
+        """These columns, and those of its own that the origin of `wide` reads, which a projection may not keep."""
+        hidden, of = {c.index for c in self.columns}, fields(wide.node)
+        own = sorted(set(columns_of(wide.origin)) - hidden)
+        columns = tuple(Column(i, of[i].type, of[i].name) for i in own)
+        return _Hidden((*self.columns, *columns), (*self.fields, *(of[i] for i in own)))
 
 
 def _hidden(wide: Node, narrow: Node) -> _Hidden:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from uuid import RFC_4122, UUID
 
 import pyarrow as pa
@@ -30,6 +31,16 @@ CREATE TABLE e (n INT, ts AS TO_TIMESTAMP_LTZ(n, 3), WATERMARK FOR ts AS ts)
 OTHER = """
 CREATE TABLE u (n INT) WITH ('connector' = 'kafka', 'topic' = 'u', 'format' = 'json', 'properties.group.id' = 'g');
 CREATE TABLE c (n INT, a STRING, b INT) WITH ('connector' = 'kafka', 'topic' = 'c', 'format' = 'changelog-json');
+"""
+MET = """
+CREATE TABLE s (n INT, now_ AS PROCTIME())
+  WITH ('connector' = 'kafka', 'topic' = 's', 'format' = 'json', 'properties.group.id' = 'g');
+CREATE TABLE versions (n INT, name STRING, PRIMARY KEY (n) NOT ENFORCED)
+  WITH ('connector' = 'upsert-kafka', 'topic' = 'v', 'key.format' = 'json', 'value.format' = 'json');
+CREATE TABLE answers (n INT, name STRING, PRIMARY KEY (n) NOT ENFORCED)
+  WITH ('connector' = 'jdbc', 'url' = 'jdbc:postgresql://shop/shop', 'table-name' = 'answers');
+CREATE TABLE several (n INT, name STRING)
+  WITH ('connector' = 'jdbc', 'url' = 'jdbc:postgresql://shop/shop', 'table-name' = 'several');
 """
 TWO_WINDOWS = "(SELECT LEAD(n) OVER (PARTITION BY n / 100 ORDER BY ts) AS a, LEAD(n) OVER (ORDER BY ts) AS b, n FROM e)"
 TWICE = "HOP(TABLE e, DESCRIPTOR(ts), INTERVAL '0.1' SECOND, INTERVAL '0.2' SECOND)"
@@ -165,6 +176,8 @@ def test_a_batch_that_is_done_again_has_the_same_rows(query: str):
         ("SELECT UUID(), CAST(RAND() AS STRING) FROM t AS a LEFT JOIN t AS b ON a.n = b.n + 1", ROWS),
         (f"SELECT UUID(), CAST(RAND() AS STRING) FROM {TWO_WINDOWS}", ROWS - 4),
         (f"SELECT UUID(), CAST(RAND() AS STRING) FROM {TWICE}", 2 * ROWS),
+        ("SELECT UUID(), CAST(RAND() AS STRING) FROM t CROSS JOIN UNNEST(ARRAY[7, 7]) AS u (x)", 2 * ROWS),
+        ("SELECT UUID(), CAST(RAND() AS STRING) FROM t LEFT JOIN UNNEST(MAP['a', 1]) AS u (k, v) ON TRUE", ROWS),
         (f"SELECT UUID(), CAST(RAND() AS STRING) FROM (SELECT n FROM {TWICE} WHERE n >= 0)", 2 * ROWS),
         (f"SELECT UUID(), r FROM (SELECT CAST(RAND() AS STRING) AS r, n FROM {TWICE} WHERE RAND() < 2)", 2 * ROWS),
         (f"SELECT UUID(), CAST(RAND() AS STRING) FROM (SELECT n FROM {TWICE} UNION ALL SELECT n FROM e)", 3 * ROWS),
@@ -173,6 +186,19 @@ def test_a_batch_that_is_done_again_has_the_same_rows(query: str):
 def test_no_two_rows_draw_the_same(query: str, least: int):
     drawn = rows(answer(query))
     assert len({a for a, _ in drawn}) == len({b for _, b in drawn}) == len(drawn) >= least
+
+
+@pytest.mark.parametrize(("table", "draws"), [("versions", True), ("answers", True), ("several", False)])
+def test_a_row_draws_by_its_own_record_where_it_meets_one_other_at_most(table: str, draws: bool):
+    query = f"SELECT UUID(), m.name FROM s LEFT JOIN {table} FOR SYSTEM_TIME AS OF s.now_ AS m ON s.n = m.n"
+    text = f"{TABLES}{MET}INSERT INTO o {query};"
+    if not draws:
+        with pytest.raises(PipelineErrors, match=re.escape(f"UUID() {DRAWN_NOWHERE}")):
+            read(text)
+        return
+    job = read(text).jobs[0]
+    assert "UUID(origin)" in as_text(explain(job), "p.sql")
+    assert compile_job(job).operators
 
 
 def test_what_is_drawn_looks_like_it():

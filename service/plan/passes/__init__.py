@@ -16,6 +16,7 @@ from service.plan.passes.prune_fields import prune_fields
 from service.plan.passes.prune_watermarks import prune_watermarks
 from service.plan.passes.push_filters import push_filters
 from service.plan.passes.read_values import read_values
+from service.plan.passes.row_order import order_by_values
 from service.plan.passes.settle_ranks import settle_ranks
 from service.plan.passes.share_subplans import share_subplans
 
@@ -36,6 +37,7 @@ PASSES = (
     prune_columns,
     merge_projections,
     prune_fields,
+    order_by_values,
     absorb_projections,
     share_subplans,
 )

@@ -3,9 +3,10 @@ their records where OVER windows of different partitions follow one another.
 
 A batch that is replayed must have the same rows, and a row that is retracted the same values. So a lot is not drawn
 but computed: from the topic, partition and offset of the row's record, and from the place of the call in the job. They
-travel with the rows as hidden columns, as far up as something is drawn. A row of a join comes from two records. A row
-of an aggregate comes from none, nor does one that a changelog may take back by a later record: what is drawn there
-stays as it is, and `validate` refuses it.
+travel with the rows as hidden columns, as far up as something is drawn. A row of a join comes from two records, but
+one of a temporal or a lookup join from its left record, and an element of a list from a place in its record. A row of
+an aggregate comes from none, nor does one that a changelog may take back by a later record: what is drawn there stays
+as it is, and `validate` refuses it.
 
 A window hands its rows on in the order of its shards, so that what comes behind it, in other shards, no longer knows
 in which order rows of one time arrived: that of their records is the same however many shards there are.
@@ -24,16 +25,19 @@ from service.plan.nodes import (
     IntervalJoin,
     Job,
     Join,
+    LookupJoin,
     Node,
     Over,
     PairJoin,
     Project,
     Scan,
+    TemporalJoin,
     Union,
+    Unnest,
     WindowRows,
 )
 from service.plan.passes.row_order import apart, with_order
-from service.plan.properties import carries_changes
+from service.plan.properties import carries_changes, unique_keys
 from service.plan.table import ColumnKind, TableColumn
 from service.plan.types import BIGINT, INT, STRING
 from service.plan.walk import fields, in_order, inputs, shows_right, with_inputs
@@ -145,6 +149,10 @@ class _Origins:
                 return self._join(node)
             case PairJoin():
                 return self._pair(node)
+            case TemporalJoin() | LookupJoin():
+                return self._met(node)
+            case Unnest():
+                return self._unnested(node)
             case _:
                 return None
 
@@ -231,9 +239,7 @@ class _Origins:
         width = len(fields(node.left))
         sides = _one_text(left, node.left, left.origin), _one_text(right, node.right, right.origin)
         right_width = len(fields(node.right))
-        residual = node.residual
-        if residual is not None:
-            residual = moved(residual, {i: i if i < width else i + 1 for i in range(width + right_width)})
+        residual = _beside_origin(node.residual, width, right_width)
         origin = Field("origin", STRING)
         both = _text([Column(width, STRING, "origin"), Column(width + 1 + right_width, STRING, "origin")])
         if residual is not None:
@@ -265,18 +271,48 @@ class _Origins:
         new = _picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width])
         return _Wide(new, Column(width + right_width, STRING, "origin"))
 
+    def _met(self, node: TemporalJoin | LookupJoin) -> _Wide | None:
+        """A join of which each left row comes out once, with what it has met: it comes from its own record."""
+        one = isinstance(node, TemporalJoin) or any(k <= frozenset(node.right_keys) for k in unique_keys(node.right))
+        left = self.wide(node.left)
+        if left is None or not one or (node.residual is not None and _draws(node.residual)):
+            return None
+        width, right_width = len(fields(node.left)), len(fields(node.right))
+        made = replace(
+            node,
+            left=_one_text(left, node.left, left.origin),
+            right=self.plain(node.right),
+            residual=_beside_origin(node.residual, width, right_width),
+            fields=(*node.fields[:width], Field("origin", STRING, nullable=False), *node.fields[width:]),
+        )
+        new = _picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width])
+        return _Wide(new, Column(width + right_width, STRING, "origin"))
+
+    def _unnested(self, node: Unnest) -> _Wide | None:
+        """The elements of a row come from its record, and each from a place in the list."""
+        below = self.wide(node.input)
+        if below is None:
+            return None
+        width, whole = len(fields(node.input)), len(node.fields)
+        place = () if node.ordinality else (Field("ordinality", INT, nullable=node.outer),)
+        made = replace(
+            node,
+            input=_one_text(below, node.input, below.origin),
+            ordinality=True,
+            fields=(*node.fields[:width], Field("origin", STRING, nullable=False), *node.fields[width:], *place),
+        )
+        new = _picked(made, [*range(width), *range(width + 1, whole + 1), width, len(made.fields) - 1])
+        parts = Column(whole, STRING, "origin"), Column(whole + 1, INT, "ordinality")
+        return _Wide(new, Call("element", parts, STRING, "concat_ws('/', {0}, {1})"))
+
     def _half_join(self, node: Join | IntervalJoin, left: _Wide) -> _Wide:
         """A semi, anti or mark join, whose rows are left's and come from there alone."""
         width = len(fields(node.left))
-        residual = node.residual
-        if residual is not None:
-            places = range(width + len(fields(node.right)))
-            residual = moved(residual, {i: i if i < width else i + 1 for i in places})
         new = replace(
             node,
             left=_one_text(left, node.left, left.origin),
             right=self.plain(node.right),
-            residual=residual,
+            residual=_beside_origin(node.residual, width, len(fields(node.right))),
             fields=(*node.fields[:width], Field("origin", STRING), *node.fields[width:]),
         )
         return _beside_mark(new, width)
@@ -329,6 +365,13 @@ def _one_text(wide: _Wide, narrow: Node, origin: Expression) -> Node:
         fields=(*own, Field("origin", STRING, nullable=False)),
         place=narrow.place,
     )
+
+
+def _beside_origin(condition: Expression | None, width: int, right: int) -> Expression | None:
+    """The condition of a join of `width` and `right` columns whose left side has its origin behind them."""
+    if condition is None:
+        return None
+    return moved(condition, {i: i if i < width else i + 1 for i in range(width + right)})
 
 
 def _narrowed(wide: Node, narrow: Node) -> Node:

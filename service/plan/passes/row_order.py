@@ -1,14 +1,29 @@
-"""In which order rows of one time are, where OVER windows of different partitions follow one another."""
+"""In which order rows of one time are, where OVER windows of different partitions follow one another.
+
+Each hands its rows on from shards of its own key, so that those of one time arrive at the next in another order for
+each number of shards and each cut of the stream.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from operators.aggregates.functions import follows_arrival
 from service.plan.expressions import Call, Column, Expression
-from service.plan.nodes import NOT_AGGREGATES, Field, Filter, Node, Over, OverCall, Project
-from service.plan.types import STRING
-from service.plan.walk import fields
+from service.plan.nodes import (
+    NOT_AGGREGATES,
+    Field,
+    Filter,
+    Job,
+    Node,
+    Over,
+    OverCall,
+    Project,
+)
+from service.plan.table import TimeKind
+from service.plan.types import STRING, Array, DataType, Interval, Map, Row
+from service.plan.walk import fields, in_order, inputs, with_inputs
 
 _PART = "printf('%04d', length(p)) || p"
 _NATURAL = f"list_aggregate(list_transform(string_split({{0}}, '/'), lambda p: {_PART}), 'string_agg', '/')"
@@ -45,6 +60,38 @@ def apart(node: Over) -> list[Over]:
                 below = below.input
             case _:
                 return found if differs else []
+
+
+def order_by_values(job: Job) -> Job:
+    """Let rows of one time be in the order of their values, where windows of different partitions follow one another
+    and the rows have no records to be ordered by: of the columns that the query reads, from the first to the last.
+
+    >>> from tests.sql.outline import resolved
+    >>> def ties(query: str) -> list[tuple[int, ...]]:
+    ...     return [n.ties for n in in_order(order_by_values(resolved(query)).sinks) if isinstance(n, Over)]
+    >>> ties("SELECT LAG(name) OVER (PARTITION BY name ORDER BY ts) FROM shelf")
+    [()]
+    >>> ties("SELECT LAG(name) OVER (PARTITION BY name ORDER BY ts), LAG(name) OVER (ORDER BY ts) FROM shelf")
+    [(0, 1, 2), (0, 1, 2, 3)]
+    """
+    nodes = in_order(job.sinks)
+    ordered = {id(over) for node in nodes if isinstance(node, Over) for over in apart(node)}
+    done: dict[int, Node] = {}
+    for node in nodes:
+        new = with_inputs(node, tuple(done[id(each)] for each in inputs(node)))
+        if isinstance(new, Over) and id(node) in ordered and not new.ties and _of_event_time(new):
+            new = replace(new, ties=tuple(i for i, f in enumerate(fields(new.input)) if not _unordered(f.type)))
+        done[id(node)] = new
+    return replace(job, sinks=tuple(replace(sink, input=done[id(sink.input)]) for sink in job.sinks))
+
+
+def _of_event_time(node: Over) -> bool:
+    return fields(node.input)[node.time].time is TimeKind.EVENT
+
+
+def _unordered(type_: DataType) -> bool:
+    """Whether Arrow cannot sort values of a type."""
+    return isinstance(type_, Array | Map | Row | Interval)
 
 
 def _in_order(call: OverCall) -> bool:

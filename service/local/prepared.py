@@ -13,16 +13,18 @@ from service.formats.metadata import metadata_column
 from service.local import cells, text_table
 from service.local.errors import CaseError
 from service.local.inputs import InputRows
+from service.plan.properties import carries_changes
 from service.plan.table import ColumnKind, Table
 from service.plan.types import arrow
 
 _WEIGHTS = {"": 1, "+": 1, "+I": 1, "+U": 1, "-": -1, "-U": -1, "-D": -1}
+_SHORT = {"": "+I", "+": "+I", "-": "-D"}
 
 
 class PreparedRows:
     """Gives the columns at `columns` of the table: those of the file's head, METADATA ones from the record, else NULL.
 
-    A column of the head without a name holds the kind of change.
+    A column of the head without a name holds the kind of change. Raises CaseError for one that the table cannot have.
     """
 
     def __init__(self, table: Table, columns: tuple[int, ...], input: InputRows, sql: Sql) -> None:
@@ -43,6 +45,7 @@ class PreparedRows:
         }
         kinds = by_name.get("")
         self._weights = _weights(kinds, len(rows), input)
+        _check_kinds(table, kinds or (), input)
         # The row before an update is left out if the table is read as upserts.
         self._kept = pa.array([not (table.upserts and kinds and kinds[i][1] == "-U") for i in range(len(rows))])
 
@@ -94,3 +97,26 @@ def _weights(kinds: Sequence[tuple[int, str]] | None, count: int, input: InputRo
         if kind not in _WEIGHTS:
             raise CaseError.at(input.path, line, f'"{kind}" is no kind of change; there are +I, -U, +U, -D')
     return pa.array([_WEIGHTS[kind] for _, kind in kinds], pa.int64())
+
+
+def _check_kinds(table: Table, kinds: Sequence[tuple[int, str]], input: InputRows) -> None:
+    """Check that each kind is one of a record that the table could read, or of a row in its database."""
+    connector = table.connector
+    if connector.kind == "upsert-kafka":
+        refused = {"-U"}
+        reason = "connector 'upsert-kafka' has no row before an update"
+        hint = "write only the row after the update, +U"
+    elif carries_changes(table) or table.lookup is not None:
+        return
+    else:
+        form = connector.value_format
+        refused = {"-U", "+U", "-D"}
+        reason = f"format '{form.kind}' only adds rows" if form else f"connector '{connector.kind}' only adds rows"
+        hint = (
+            "write +I, or no kind; changes need a format that carries them, such as 'changelog-json',"
+            " or connector 'upsert-kafka'"
+        )
+    for line, kind in kinds:
+        if _SHORT.get(kind, kind) in refused:
+            message = f'"{kind}" is no kind of change that table "{table.name}" can have: {reason}'
+            raise CaseError.at(input.path, line, message, hint)

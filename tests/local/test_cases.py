@@ -107,6 +107,10 @@ def test_dead_records_that_nobody_expects_make_a_case_fail(tmp_path: Path, capsy
         ({"orders__rows": "amount, user"}, "orders.rows:1: a row begins with a bar"),
         ({"orders__rows": "@ noon\n| amount |\n|---|\n"}, "orders.rows:1: `@ noon` is not a time such as"),
         ({"orders__rows": "|  | amount |\n|---|---|\n| ? | 1 |"}, 'orders.rows:3: "?" is no kind of change'),
+        (
+            {"orders__rows": "|  | amount |\n|---|---|\n| + | 7 |\n| - | 7 |"},
+            'orders.rows:4: "-" is no kind of change that table "orders" can have: format \'json\' only adds rows\n ',
+        ),
         ({"big__changes": "| a | b |\n|---|---|\n| 1 |"}, "big.changes:3: the row has not as many cells as the head"),
     ],
 )
@@ -115,6 +119,44 @@ def test_a_mistake_in_a_case_is_reported_with_its_place(
 ):
     assert main(["test", str(case(tmp_path, **files))]) == 2
     assert message in capsys.readouterr().out
+
+
+COUNT = """
+CREATE TABLE t (k STRING {key}) WITH ({options});
+CREATE TABLE n (n BIGINT) WITH ('connector' = 'kafka', 'topic' = 'n', 'format' = 'changelog-json');
+INSERT INTO n SELECT COUNT(*) FROM t;
+"""
+KAFKA = "'connector' = 'kafka', 'topic' = 't', 'scan.startup.mode' = 'earliest-offset', 'format' = "
+UPSERTS = "'connector' = 'upsert-kafka', 'topic' = 't', 'key.format' = 'json', 'value.format' = "
+REGISTRY = "'avro-confluent', 'avro-confluent.url' = 'http://registry'"
+SOURCES = [
+    *[(f"{KAFKA}'{form}'", "+I") for form in ("json", "csv", "avro", "raw")],
+    (KAFKA + REGISTRY, "+I"),
+    ("'connector' = 'datagen', 'number-of-rows' = '1'", "+I"),
+    *[(f"{UPSERTS}'{form}'", "+I +U -D") for form in ("json", "csv")],
+    *[(f"{KAFKA}'{form}-json'", "+I -U +U -D") for form in ("changelog", "debezium", "canal", "maxwell", "ogg")],
+    (KAFKA + REGISTRY.replace("avro-", "debezium-avro-"), "+I -U +U -D"),
+]
+
+
+@pytest.mark.parametrize(("options", "kinds"), SOURCES)
+def test_rows_have_the_kinds_of_change_that_records_of_their_table_can_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, kinds: str
+):
+    key = ", PRIMARY KEY (k) NOT ENFORCED" if "upsert" in options else ""
+    (tmp_path / "pipeline.sql").write_text(COUNT.format(options=options, key=key))
+    accepted = []
+    for kind in ("+I", "-U", "+U", "-D"):
+        (tmp_path / "t.rows").write_text(f"|  | k |\n|---|---|\n| +I | a |\n| +I | b |\n---\n| {kind} | a |\n")
+        code = main(["test", "--update", str(tmp_path)])
+        out = capsys.readouterr().out
+        if code:
+            assert code == 2
+            assert f't.rows:6: "{kind}" is no kind of change that table "t" can have: ' in out
+            assert "\n  hint:   write " in out
+        else:
+            accepted.append(kind)
+    assert accepted == kinds.split()
 
 
 def test_a_folder_without_cases_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

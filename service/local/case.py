@@ -15,7 +15,7 @@ from service.formats.registry import decoder
 from service.local import changelog, written
 from service.local.changelog import Change
 from service.local.databases import CaseDatabases, databases
-from service.local.expected import Section, Sections
+from service.local.expected import Section, Sections, merged
 from service.local.feed import Feed
 from service.local.inputs import ROWS, clock, read
 from service.local.prepared import PreparedRows
@@ -65,7 +65,7 @@ class Outcome:
                 found[f"{name}.result"] = [(Section("", head, tuple(changelog.applied(batches, output.key))),)]
         for name, sections in ((LATE, self.late), (DEAD, self.dead)):
             if any(sections):
-                found[name] = [tuple(s) for s in sections]
+                found[name] = [merged(s) for s in sections]
         return found
 
 

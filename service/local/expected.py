@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -83,31 +83,49 @@ def _is_head(lines: Sequence[Line], index: int) -> bool:
     return index + 1 < len(lines) and text_table.is_rule(lines[index + 1])
 
 
+def merged(sections: Sequence[Section]) -> Sections:
+    """Return the sections with one for each title and head: several shards, and several jobs, may have rows of one."""
+    found: dict[tuple[str, Texts], list[Section]] = {}
+    for section in sections:
+        found.setdefault((section.title, section.head), []).append(section)
+    return tuple(
+        same[0] if len(same) == 1 else Section(*key, tuple(sorted(row for each in same for row in each.rows)))
+        for key, same in found.items()
+    )
+
+
 def differences(name: str, wanted: Sequence[Sections], came: Sequence[Sections]) -> list[str]:
     """Return what differs, batch by batch, as lines to read; nothing if both agree. The order of rows within a batch
     does not count."""
     lines: list[str] = []
     for number in range(max(len(wanted), len(came))):
-        before = wanted[number] if number < len(wanted) else ()
-        after = came[number] if number < len(came) else ()
+        before = merged(wanted[number]) if number < len(wanted) else ()
+        after = merged(came[number]) if number < len(came) else ()
         for title in dict.fromkeys(s.title for s in (*before, *after)):
-            left = [s for s in before if s.title == title]
-            right = [s for s in after if s.title == title]
-            found = _section(left[0] if left else None, right[0] if right else None)
+            left = {s.head: s for s in before if s.title == title}
+            right = {s.head: s for s in after if s.title == title}
+            found = _of_title(left, right)
             if found:
                 lines += [f"{name}, batch {number + 1}{', ' + title if title else ''}:", *found]
     return lines
+
+
+def _of_title(wanted: Mapping[Texts, Section], came: Mapping[Texts, Section]) -> list[str]:
+    """What differs between the tables of one title, by their heads."""
+    strange = [head for head in wanted if head not in came]
+    if came and strange:
+        are, expected = ("; ".join(map(", ".join, heads)) for heads in (came, strange))
+        return [f"    the columns are {are}; expected are {expected}"]
+    return [line for head in {**wanted, **came} for line in _section(wanted.get(head), came.get(head))]
 
 
 def _section(wanted: Section | None, came: Section | None) -> list[str]:
     old, new = (sorted(s.rows) if s else [] for s in (wanted, came))
     some = came or wanted
     assert some is not None
-    if old == new and (not old or wanted is None or came is None or wanted.head == came.head):
+    if old == new:
         return []
     marked: list[tuple[str, Texts]] = []
-    if wanted and came and wanted.head != came.head:
-        return [f"    the columns are {', '.join(came.head)}; expected are {', '.join(wanted.head)}"]
     for what, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if what == "equal":
             marked += [("   ", row) for row in old[a:b]]

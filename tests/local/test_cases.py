@@ -121,6 +121,19 @@ def test_a_mistake_in_a_case_is_reported_with_its_place(
     assert message in capsys.readouterr().out
 
 
+def test_a_second_table_in_a_batch_counts_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    head, rule, row = CHANGES.strip().splitlines()[:3]
+    batch = CHANGES.replace(row, "\n".join((row, head, rule, row.replace("ann", "dan"))))
+    assert main(["test", str(case(tmp_path, big__changes=batch))]) == 1
+    assert "| +I | dan     | 6      | 0     |  expected, but missing" in capsys.readouterr().out
+
+
+def test_a_head_without_rows_names_the_columns_that_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    rows, head = "| amount |\n|---|\n| 1 |", "|  | who |\n|---|---|"
+    assert main(["test", str(case(tmp_path, orders__rows=rows, big__changes=head))]) == 1
+    assert "the columns are , user_id, amount, place; expected are , who" in capsys.readouterr().out
+
+
 COUNT = """
 CREATE TABLE t (k STRING {key}) WITH ({options});
 CREATE TABLE n (n BIGINT) WITH ('connector' = 'kafka', 'topic' = 'n', 'format' = 'changelog-json');
@@ -157,6 +170,30 @@ def test_rows_have_the_kinds_of_change_that_records_of_their_table_can_have(
         else:
             accepted.append(kind)
     assert accepted == kinds.split()
+
+
+LATE = """
+CREATE TABLE orders (k STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'kafka', 'topic' = 'orders', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+CREATE TABLE big (k STRING, n BIGINT) WITH ('connector' = 'kafka', 'topic' = 'big', 'format' = 'json');
+INSERT INTO big SELECT k, COUNT(*) FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '5' SECOND))
+GROUP BY k, window_start, window_end;
+"""
+
+
+def test_late_rows_of_all_shards_and_jobs_are_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    late = [f"| {k} | 2024-01-01 00:00:01 |" for k in "abcdef"]
+    rows = "\n".join(("| k | ts |", "|---|---|", "| a | 2024-01-01 00:00:20 |", "---", *late))
+    case(tmp_path, pipeline__sql=LATE + LATE[LATE.index("INSERT") :], orders__rows=rows, big__changes="")
+    assert main(["test", "--update", str(tmp_path)]) == 0
+    lines = (tmp_path / "late.changes").read_text().splitlines()
+    assert [line[:5] for line in lines] == ["---", "windo", "| k |", "|---|", *(f"| {k} |" for k in "aabbccddeeff")]
+    for shards in ("1", "2"):
+        assert main(["test", "--shards", shards, str(tmp_path)]) == 0
+    (tmp_path / "late.changes").write_text("\n".join(lines[:-1]) + "\n")
+    capsys.readouterr()
+    assert main(["test", str(tmp_path)]) == 1
+    assert "+ | f | 2024-01-01 00:00:01 |  not expected" in capsys.readouterr().out
 
 
 def test_a_folder_without_cases_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -16,6 +16,7 @@ from service.exit_codes import FAILED, OK, WRONG
 from service.local.case import run_case
 from service.local.changelog import NotThere
 from service.local.errors import CaseError
+from service.local.files import check_expectations, check_inputs
 from service.local.verdict import compare, update
 
 PIPELINE = "pipeline.sql"
@@ -76,8 +77,12 @@ def _run(case: Path, write: bool, shards: int, sql: Sql) -> int:
         print(f"invalid  {case}")
         return WRONG
     try:
+        check_inputs(case, pipeline.jobs)
+        if not write:
+            check_expectations(case, pipeline.jobs)
         outcome = run_case(case, pipeline.jobs, sql, shards)
-        lines = compare(case, outcome, sql)
+        changed = update(case, outcome) if write else []
+        lines = [] if write else compare(case, outcome, sql)
     except (CaseError, NotThere) as error:
         print(f"invalid  {case}\n{error}")
         return WRONG if isinstance(error, CaseError) else FAILED
@@ -86,7 +91,6 @@ def _run(case: Path, write: bool, shards: int, sql: Sql) -> int:
         print(f"failed {case}\n{format_exc()}")
         return FAILED
     if write:
-        changed = update(case, outcome)
         print(f"{'wrote' if changed else 'passed'}  {case}" + (f": {', '.join(changed)}" if changed else ""))
         return OK
     print(f"{'differs' if lines else 'passed'}  {case}")

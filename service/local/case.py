@@ -44,13 +44,15 @@ DEAD = "dead.changes"
 
 @dataclass(slots=True)
 class Outcome:
-    """The results of a case: by sink the changes of each batch, and by batch the late and dead rows."""
+    """The results of a case: by sink the changes of each batch, and by batch the late and dead rows. `titles` are those
+    that tables of `late.changes` and `dead.changes` could have."""
 
     tables: dict[str, Output] = field(default_factory=dict)
     changes: dict[str, list[list[Change]]] = field(default_factory=dict)
     records: dict[str, list[list[str]]] = field(default_factory=dict)
     late: list[list[Section]] = field(default_factory=list)
     dead: list[list[Section]] = field(default_factory=list)
+    titles: dict[str, set[str]] = field(default_factory=lambda: {LATE: set(), DEAD: set()})
 
     def files(self) -> dict[str, list[Sections]]:
         """Return the expectation files with these results, by name."""
@@ -101,6 +103,9 @@ def _run_beside(
     channels = {i: tuple(channel_name(i, feeds[i].topic, p) for p in each.partitions) for i, each in inputs.items()}
     runner = make(program, decoders, shards, sql, looked_up.ask)
     outcome = Outcome()
+    for titles in outcome.titles.values():
+        titles.update(operator.name for operator in program.operators)
+    outcome.titles[DEAD].update(_title(source.table) for source in program.sources)
     shown = written.wanted(folder, program)
     times = clock([*inputs.values(), *looked_up.inputs], START, STEP)
     ended: set[int] = set()
@@ -168,7 +173,12 @@ def _dead_records(table: Table, records: pa.Table) -> Section:
         (r["reason"], r["detail"], str(r["partition"]), str(r["offset"]), _text(r["value"]))
         for r in records.select(list(head)).to_pylist()
     )
-    return Section(f"table {table.name}", head, tuple(rows))
+    return Section(_title(table), head, tuple(rows))
+
+
+def _title(table: Table) -> str:
+    """The title of a table's records that could not be decoded."""
+    return f"table {table.name}"
 
 
 def _text(value: bytes | None) -> str:
@@ -183,6 +193,8 @@ def _text(value: bytes | None) -> str:
 def _add(outcome: Outcome, part: Outcome) -> None:
     outcome.tables.update(part.tables)
     outcome.records.update(part.records)
+    for name, titles in part.titles.items():
+        outcome.titles[name] |= titles
     for name, batches in part.changes.items():
         known = outcome.changes.setdefault(name, [[] for _ in batches])
         for number, batch in enumerate(batches):

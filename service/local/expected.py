@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -53,30 +53,61 @@ def _widths(batches: Sequence[Sections]) -> dict[Texts, list[int]]:
     return {head: text_table.widths(all_rows) for head, all_rows in rows.items()}
 
 
-def read(path: Path) -> list[Sections]:
-    """Return the batches of a file; a head that is not repeated stays that of the batch before."""
+def read(path: Path, titles: Collection[str] = ("",)) -> list[Sections]:
+    """Return the batches of a file; a head that is not repeated stays that of the batch before.
+
+    `titles` are those that its tables may have; an empty one stands for a table without a title. Raises CaseError for
+    whatever is no part of such a table.
+    """
     batches = []
     head: Texts = ()
     for batch in text_table.read_batches(path):
         sections: list[tuple[str, Texts, list[Texts]]] = []
         for index, line in enumerate(batch.lines):
+            before = batch.lines[index - 1] if index else None
             if not text_table.is_row(line):
-                sections.append((line.text, (), []))
-                continue
-            if text_table.is_rule(line):
-                continue
-            if _is_head(batch.lines, index):
+                _check_title(path, batch.lines, index, titles)
+            elif text_table.is_rule(line):
+                if before is None or not text_table.is_row(before) or text_table.is_rule(before):
+                    raise CaseError.at(path, line.number, "no head stands above this line")
+            elif _is_head(batch.lines, index):
                 head = text_table.cells(line)
-                title = sections.pop()[0] if sections and not sections[-1][1] else ""
+                title = "" if before is None or text_table.is_row(before) else before.text
+                _check_titled(path, line, title, titles)
                 sections.append((title, head, []))
-                continue
-            if not sections:
-                sections.append(("", head, []))
-            if len(text_table.cells(line)) != len(sections[-1][1]):
-                raise CaseError.at(path, line.number, "the row has not as many cells as the head")
-            sections[-1][2].append(text_table.cells(line))
+            else:
+                if not sections:
+                    _check_titled(path, line, "", titles)
+                    sections.append(("", head, []))
+                if len(text_table.cells(line)) != len(sections[-1][1]):
+                    raise CaseError.at(path, line.number, "the row has not as many cells as the head")
+                sections[-1][2].append(text_table.cells(line))
         batches.append(tuple(Section(t, h, tuple(rows)) for t, h, rows in sections))
     return batches
+
+
+def _check_title(path: Path, lines: Sequence[Line], index: int, titles: Collection[str]) -> None:
+    """Check that a line without a bar is the title of a table that follows."""
+    line = lines[index]
+    named = sorted(title for title in titles if title)
+    if not named:
+        message = f'"{line.text}" is no row: a row begins with a bar'
+        raise CaseError.at(path, line.number, message, "write | value | value |; this file has no titles")
+    if line.text not in named:
+        message = f'"{line.text}" is neither a row, which begins with a bar, nor a title'
+        raise CaseError.at(path, line.number, message, _known(named))
+    if index + 1 == len(lines) or not _is_head(lines, index + 1):
+        raise CaseError.at(path, line.number, f'no table with a head stands under the title "{line.text}"')
+
+
+def _check_titled(path: Path, line: Line, title: str, titles: Collection[str]) -> None:
+    if title not in titles:
+        raise CaseError.at(path, line.number, "no title stands above this table", _known(titles))
+
+
+def _known(titles: Collection[str]) -> str:
+    known = ", ".join(sorted(titles))
+    return f"the titles that can be are {known}" if known else "remove it: the pipeline has no rows that could be here"
 
 
 def _is_head(lines: Sequence[Line], index: int) -> bool:

@@ -10,17 +10,21 @@ from operators.sql import Sql
 from service.local import cells, expected, written
 from service.local.case import Outcome
 from service.local.expected import Section
+from service.local.files import expectation_files
 from service.local.inputs import RECORDS
 from service.plan.program import Output
 
 
 def compare(folder: Path, outcome: Outcome, sql: Sql) -> list[str]:
-    """Return the differences between the expected and the actual results, as lines to read; empty if they agree."""
+    """Return the differences between the expected and the actual results, as lines to read; empty if they agree.
+
+    Raises CaseError for an expectation that is not written as one.
+    """
     files = outcome.files()
     lines: list[str] = []
     for name in sorted({*files, *expectation_files(folder)}):
         path = folder / name
-        wanted = expected.read(path) if path.exists() else []
+        wanted = expected.read(path, _titles(name, outcome)) if path.exists() else []
         output = outcome.tables.get(name.rsplit(".", 1)[0])
         wanted = [tuple(_canonical(output, s, sql) for s in sections) for sections in wanted]
         lines += expected.differences(name, wanted, files.get(name, []))
@@ -47,9 +51,12 @@ def update(folder: Path, outcome: Outcome) -> list[str]:
     return changed
 
 
-def expectation_files(folder: Path) -> list[str]:
-    """Return the names of the expectation files of a case."""
-    return sorted(p.name for p in folder.iterdir() if p.suffix in (".changes", ".result"))
+def _titles(name: str, outcome: Outcome) -> set[str]:
+    """The titles that tables of an expectation file may have. A sink may be named as one of the files with titles."""
+    titles = outcome.titles.get(name)
+    if titles is None:
+        return {""}
+    return {*titles, ""} if Path(name).stem in outcome.tables else titles
 
 
 def _canonical(output: Output | None, section: Section, sql: Sql) -> Section:

@@ -112,6 +112,34 @@ def test_dead_records_that_nobody_expects_make_a_case_fail(tmp_path: Path, capsy
             'orders.rows:4: "-" is no kind of change that table "orders" can have: format \'json\' only adds rows\n ',
         ),
         ({"big__changes": "| a | b |\n|---|---|\n| 1 |"}, "big.changes:3: the row has not as many cells as the head"),
+        ({"big__changes": "junk"}, 'big.changes:1: "junk" is no row: a row begins with a bar\n  hint: '),
+        ({"big__changes": CHANGES + "+I | dan | 9 | 3 |"}, 'big.changes:7: "+I | dan | 9 | 3 |" is no row'),
+        ({"big__changes": "| a |\n|---|\n|---|"}, "big.changes:3: no head stands above this line"),
+        (
+            {"late__changes": "late_1\n| a |\n|---|"},
+            'late.changes:1: "late_1" is neither a row, which begins with a bar',
+        ),
+        (
+            {"dead__changes": "| a |\n|---|"},
+            "dead.changes:1: no title stands above this table\n  hint:   the titles that can be are",
+        ),
+        (
+            {"dead__changes": "table big\n| a |\n|---|"},
+            "nor a title\n  hint:   the titles that can be are calc_1, table orders\n",
+        ),
+        (
+            {"dead__changes": "table orders\n---\n| a |\n|---|"},
+            'dead.changes:1: no table with a head stands under the title "table orders"',
+        ),
+        (
+            {"order__rows": ROWS},
+            'order.rows: the pipeline reads no table "order"\n  hint:   it reads orders; rename the file, or remove it',
+        ),
+        ({"big__rows": ROWS}, 'big.rows: the pipeline reads no table "big"'),
+        ({"zz__records": "{}"}, 'zz.records: the pipeline reads or writes no table "zz"'),
+        ({"zz__changes": "\n"}, 'zz.changes: the pipeline writes no table "zz"\n  hint:   it writes big; rename'),
+        ({"orders__changes": "\n"}, 'orders.changes: the pipeline writes no table "orders"'),
+        ({"late__result": "\n"}, 'late.result: the pipeline writes no table "late"'),
     ],
 )
 def test_a_mistake_in_a_case_is_reported_with_its_place(
@@ -119,6 +147,11 @@ def test_a_mistake_in_a_case_is_reported_with_its_place(
 ):
     assert main(["test", str(case(tmp_path, **files))]) == 2
     assert message in capsys.readouterr().out
+
+
+def test_a_line_that_is_no_row_is_no_expectation_of_a_table_without_rows(tmp_path: Path):
+    assert main(["test", str(case(tmp_path, orders__rows="| amount |\n|---|\n| 1 |", big__changes=""))]) == 0
+    assert main(["test", str(case(tmp_path, orders__rows="| amount |\n|---|\n| 1 |", big__changes="junk"))]) == 2
 
 
 def test_a_second_table_in_a_batch_counts_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -132,6 +165,24 @@ def test_a_head_without_rows_names_the_columns_that_there_are(tmp_path: Path, ca
     rows, head = "| amount |\n|---|\n| 1 |", "|  | who |\n|---|---|"
     assert main(["test", str(case(tmp_path, orders__rows=rows, big__changes=head))]) == 1
     assert "the columns are , user_id, amount, place; expected are , who" in capsys.readouterr().out
+
+
+def test_update_writes_over_an_expectation_that_cannot_be_read(tmp_path: Path):
+    case(tmp_path, big__changes="junk", zz__changes="junk")
+    assert main(["test", "--update", str(tmp_path)]) == 0
+    assert (tmp_path / "big.changes").read_text() == CHANGES.lstrip().replace("007", "7  ")
+    assert not (tmp_path / "zz.changes").exists()
+
+
+def test_update_takes_no_input_that_belongs_to_no_table(tmp_path: Path):
+    case(tmp_path, zz__rows=ROWS, big__changes="")
+    assert main(["test", "--update", str(tmp_path)]) == 2
+    assert not (tmp_path / "big.changes").exists()
+    assert (tmp_path / "zz.rows").exists()
+
+
+def test_files_that_are_none_of_a_case_may_lie_beside_it(tmp_path: Path):
+    assert main(["test", str(case(tmp_path, README__md="#", zz__csv="a", __zz__rows="a", zz="a"))]) == 0
 
 
 COUNT = """

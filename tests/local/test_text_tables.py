@@ -87,7 +87,7 @@ CHANGES = [
 def test_what_is_written_is_read_again(tmp_path: Path):
     path = tmp_path / "out.changes"
     path.write_text(expected.written(CHANGES))
-    before, between, after = expected.read(path)
+    before, between, after = expected.read(path, ("", "over_1"))
     assert before == CHANGES[0]
     assert between == ()
     assert after == CHANGES[2]

@@ -130,8 +130,12 @@ def _with_head(path: Path, arrivals: tuple[Arrival, ...]) -> InputRows:
     head = text_table.cells(lines[0]) if lines else ()
     for arrival in arrivals:
         for partition, part in arrival.partitions.items():
-            heads = {id(line) for line, rule in pairwise(part) if text_table.is_rule(rule)}
+            heads = [line for line, rule in pairwise(part) if text_table.is_rule(rule)]
+            for line in heads:
+                if text_table.cells(line) != head:
+                    raise CaseError.at(path, line.number, "a line above a rule repeats the head, and this one does not")
+            repeated = {id(line) for line in [*heads, *lines[:1]]}
             arrival.partitions[partition] = [
-                line for line in part if not text_table.is_rule(line) and id(line) not in heads and line is not lines[0]
+                line for line in part if not text_table.is_rule(line) and id(line) not in repeated
             ]
     return InputRows(path, arrivals, head)

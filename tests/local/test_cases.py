@@ -105,6 +105,11 @@ def test_dead_records_that_nobody_expects_make_a_case_fail(tmp_path: Path, capsy
         ({"orders__rows": "| amount |\n|---|\n| 1 | 2 |"}, "orders.rows:3: the row has 2 cells, the head has 1"),
         ({"orders__rows": "| price |\n|---|\n| 1 |"}, '"price" is no physical or METADATA column of table "orders"'),
         ({"orders__rows": "amount, user"}, "orders.rows:1: a row begins with a bar"),
+        (
+            {"orders__rows": "| amount | user |\n|---|---|\n---\n| user | amount |\n|---|---|\n| a | 1 |"},
+            "orders.rows:4: a line above a rule repeats the head",
+        ),
+        ({"orders__rows": "| amount |\n|---|\n| 1 |\n|---|\n"}, "orders.rows:3: a line above a rule repeats the head"),
         ({"orders__rows": "@ noon\n| amount |\n|---|\n"}, "orders.rows:1: `@ noon` is not a time such as"),
         ({"orders__rows": "|  | amount |\n|---|---|\n| ? | 1 |"}, 'orders.rows:3: "?" is no kind of change'),
         (

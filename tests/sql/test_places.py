@@ -72,6 +72,37 @@ def test_names_may_be_words_of_types_and_have_comments(text: str):
     read(SOURCE + text)
 
 
+BACKQUOTES = "names are quoted with backquotes, and texts with single quotes"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "hint"),
+    [
+        ('EXPLAIN SELECT a, "b" FROM t;', (2, 19), "write `b` for a name, or 'b' for a text"),
+        ('EXPLAIN SELECT a FROM t\nWHERE b = "x y";', (3, 11), "write `x y` for a name, or 'x y' for a text"),
+        ('EXPLAIN SELECT a FROM t WHERE b = "it\'s";', (2, 35), ""),
+        ('EXPLAIN SELECT a FROM t WHERE b = "it\'s" OR b = "that\'s";', (2, 35), ""),
+        ('EXPLAIN SELECT a FROM t WHERE b = "x;', (2, 35), ""),
+        ('CREATE TABLE "x" (a INT) WITH (); EXPLAIN SELECT a FROM x;', (2, 14), "write `x` for a name"),
+        ("SET \"x\" = 'y';", (2, 5), "write `x` for a name"),
+        ("EXPLAIN SELECT /*+ STATE_TTL(\"t\" = '1d') */ COUNT(*) FROM t;", (2, 30), "write `t` for a name"),
+        (f'EXPLAIN SELECT a FROM t WHERE b = "{"x" * 41}";', (2, 35), ""),
+    ],
+)
+def test_a_double_quote_is_a_mistake_where_it_opens(text: str, place: tuple[int, int], hint: str):
+    with pytest.raises(PipelineErrors) as raised:
+        read(SOURCE + text)
+    (only,) = raised.value.mistakes
+    assert (only.place.line, only.place.column, only.primary) == (*place, "a double quote is not expected here")
+    assert only.detail == BACKQUOTES
+    assert only.hint.startswith(hint)
+    assert bool(only.hint) == bool(hint)
+
+
+def test_a_double_quote_inside_other_quotes_and_in_comments_is_a_character():
+    read(SOURCE + 'EXPLAIN SELECT \'"\' AS `"`, \'"x"\' FROM t; -- "x\n/* " */')
+
+
 LEAVE_OUT, NO_BITS = "leave the clause out", "there are no operators on bits"
 
 
@@ -79,6 +110,16 @@ LEAVE_OUT, NO_BITS = "leave the clause out", "there are no operators on bits"
     ("text", "primary", "hint"),
     [
         ("END;", 'a statement cannot start with "END"', "it ends a statement set, and none is open"),
+        *(
+            (text, f"{text.split()[0]} is not supported", "write INSERT INTO <table> SELECT ...")
+            for text in (
+                "DELETE FROM x;",
+                "UPDATE x SET a = 1;",
+                "MERGE INTO x USING t ON x.a = t.a WHEN MATCHED THEN DELETE;",
+                "TRUNCATE TABLE x;",
+            )
+        ),
+        ("BEGIN STATEMENT SET; DELETE FROM x; END;", "DELETE is not supported", "write INSERT INTO <table> SELECT"),
         ("CREATE FUNCTION f AS 'x.F';", "CREATE FUNCTION is not supported", "docs/functions.md"),
         ("CREATE TEMPORARY FUNCTION f AS 'x.F';", "CREATE FUNCTION is not supported", "docs/functions.md"),
         ("CREATE TEMPORARY SYSTEM FUNCTION f AS 'x.F';", "CREATE FUNCTION is not supported", "docs/functions.md"),

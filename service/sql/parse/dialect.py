@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from service.sql.errors import SqlError
 from service.sql.parse.call_grammar import CallGrammar
+from service.sql.parse.double_quotes import double_quote
 from service.sql.parse.query_grammar import QueryGrammar
 from service.sql.parse.stream_window_grammar import StreamWindowGrammar
 
@@ -88,7 +89,7 @@ def tokenize(text: str) -> list[Token]:
     try:
         tokens = Flink().tokenize(" ".join(pieces))
     except TokenError as error:
-        raise SqlError("a quotation or a comment does not end", at=_unclosed(text)) from error
+        raise _unclosed(text) from error
     if parted:
         blanks = [end + i for i, end in enumerate(parted)]
         for token in tokens:
@@ -132,9 +133,9 @@ def _planned(run: Tokens, at: int) -> Token | None:
     return next((t for t in reversed(words) if t.text.upper() == "MATCH_RECOGNIZE"), None)
 
 
-# A quotation or comment as a whole, or the start of one that has no end.
+# A quotation or comment as a whole, or the start of one that has no end; no quotation starts with a double quote.
 _QUOTED = r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*.*?\*/"
-_QUOTATION = re.compile(rf"{_QUOTED}|(?P<open>'|`|/\*)", re.DOTALL)
+_QUOTATION = re.compile(rf"{_QUOTED}|(?P<open>['\"`]|/\*)", re.DOTALL)
 
 # A number whose exponent has digits but no sign, right before a sign; a hint is SQL, too.
 _QUOTATION_OR_NUMBER = re.compile(
@@ -143,6 +144,10 @@ _QUOTATION_OR_NUMBER = re.compile(
 )
 
 
-def _unclosed(text: str) -> int:
-    """Where the quotation or comment starts that runs to the end of `text`."""
-    return next((m.start() for m in _QUOTATION.finditer(text) if m["open"]), len(text))
+def _unclosed(text: str) -> SqlError:
+    """The mistake of a quotation or comment that runs to the end of `text`, or of a double quote before it, between
+    which and the next one there may be an apostrophe."""
+    at = next((m.start() for m in _QUOTATION.finditer(text) if m["open"]), len(text))
+    if text[at : at + 1] == '"':
+        return double_quote(text, at)
+    return SqlError("a quotation or a comment does not end", at=at)

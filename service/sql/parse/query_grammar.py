@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from service.sql.errors import SqlError
 from service.sql.parse.data_types import MULTISET
+from service.sql.parse.double_quotes import refuse_double_quotes
 
 if TYPE_CHECKING:
     _Base = Parser
@@ -112,21 +113,27 @@ class QueryGrammar(_Base):
             value = self._parse_window_argument()
             return self.expression(exp.Kwarg(this=exp.var(name.text.upper()), expression=value), name)
         if self._match(TokenType.TABLE):
-            table = self._parse_wrapped_query() or self._parse_table_parts(schema=True)
-            if table is not None and self._match(TokenType.PARTITION_BY):
-                # Without parentheses it is one column: what follows the comma is the next argument.
-                listed = self._match(TokenType.L_PAREN, advance=False)
-                columns = self._parse_wrapped_csv(self._parse_column) if listed else [self._parse_column()]
-                table.set("partition", self.expression(exp.Tuple(expressions=columns)))
-            return table
-        if self._match(TokenType.L_PAREN, advance=False):
-            return self._parse_wrapped_query()
-        return self._parse_disjunction()
+            argument = self._parse_wrapped_query() or self._parse_table_parts(schema=True)
+        else:
+            argument = self._parse_wrapped_query() or self._parse_disjunction()
+        if isinstance(argument, exp.Table | exp.Subquery | exp.Column) and self._match(TokenType.PARTITION_BY):
+            # Without parentheses it is one column: what follows the comma is the next argument.
+            listed = self._match(TokenType.L_PAREN, advance=False)
+            columns = self._parse_wrapped_csv(self._parse_column) if listed else [self._parse_column()]
+            if not columns or not all(isinstance(column, exp.Column) for column in columns):
+                self.raise_error("Expected a column, or several in parentheses")
+            argument.set("partition", self.expression(exp.Tuple(expressions=columns)))
+        return argument
 
     def _parse_wrapped_query(self) -> exp.Expr | None:
+        """A query in parentheses; None, at the same place, for anything else in parentheses."""
+        start = self._index
         if not self._match(TokenType.L_PAREN):
             return None
         query = self._parse_select()
+        if query is None:
+            self._retreat(start)
+            return None
         self._match_r_paren()
         return self.expression(exp.Subquery(this=query))
 
@@ -155,6 +162,7 @@ class QueryGrammar(_Base):
         inner = self.dialect.tokenize(text)
         for part in inner:
             part.start, part.end = part.start + shift, part.end + shift
+        refuse_double_quotes(inner, self.sql)
         reader = type(self)(dialect=self.dialect, error_level=self.error_level)
         calls = reader._parse(_hint_body, inner, self.sql)
         hint = calls[0] if calls else exp.Hint()

@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from service.sql.errors import Mistakes, SqlError, did_you_mean
 from service.sql.parse.catalog_grammar import check_session, create_catalog, drop, show, use
 from service.sql.parse.dialect import parse_tokens, tokenize
+from service.sql.parse.double_quotes import is_double_quote, refuse_double_quotes
 from service.sql.parse.nesting import check_nesting
 from service.sql.parse.statements import (
     CreateTemporalFunction,
@@ -34,6 +35,9 @@ _BRACKETS = {
 """Words around a statement set, where they stand alone."""
 
 _KNOWN = ("CREATE", "INSERT", "EXECUTE", "BEGIN", "SET", "RESET", "EXPLAIN", "SELECT", "END", "DROP", "USE", "SHOW")
+_CHANGING_ROWS = ("DELETE", "UPDATE", "MERGE", "UPSERT", "REPLACE", "TRUNCATE")
+"""Words of statements that change the rows of a table in place."""
+
 _EXPLAIN_DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
 
@@ -81,6 +85,7 @@ def _declared(run: list[Token]) -> Name | None:
         return None
     at = next(i for i, word in enumerate(words) if word in ("TABLE", "VIEW")) + 1
     at += 3 if words[at : at + 3] == ["IF", "NOT", "EXISTS"] else 0
+    at += at < len(run) and is_double_quote(run[at])
     parts = [run[i] for i in range(at, min(at + 5, len(run)), 2)]
     count = 1
     while count < len(parts) and run[at + 2 * count - 1].token_type == TokenType.DOT:
@@ -107,6 +112,7 @@ class _PendingSet:
 
 
 def _statement(run: list[Token], text: str, pending: _PendingSet) -> Statement | None:
+    refuse_double_quotes(run, text)
     check_nesting(run)
     begun = _set_begins(run)
     if begun:
@@ -167,6 +173,14 @@ def _any_statement(parser: Parser) -> Statement:
         raise SqlError(
             "a query by itself has no sink",
             hint="write INSERT INTO <table> SELECT ..., or EXPLAIN SELECT ...",
+            at=start.start,
+        )
+    if word in _CHANGING_ROWS:
+        raise SqlError(
+            f"{word} is not supported",
+            detail="rows of a topic cannot be changed by a statement: a pipeline has only INSERT INTO",
+            hint="write INSERT INTO <table> SELECT ..., which writes an update or a delete where the rows that it reads"
+            " change",
             at=start.start,
         )
     check_session((word, parser._next.text.upper() if parser._next else ""), start.start)

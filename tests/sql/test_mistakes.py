@@ -262,6 +262,38 @@ LOST = (
             "  hint:   group by the column instead",
         ),
         (
+            "SELECT * FROM TABLE(TUMBLE((SELECT * FROM pay) PARTITION BY who, DESCRIPTOR(ts), INTERVAL '1' HOUR))",
+            "PARTITION BY in TUMBLE has no meaning\n"
+            "  detail: only where a session ends depends on the rows beside it\n"
+            "  hint:   group by the column instead",
+        ),
+        *(
+            (query, f'the data of {name} is a table, and "pay" is read as a column\n  hint:   write TABLE pay')
+            for name, query in (
+                ("TUMBLE", "SELECT * FROM TABLE(TUMBLE(pay, DESCRIPTOR(ts), INTERVAL '1' HOUR))"),
+                ("TUMBLE", "SELECT * FROM TUMBLE((pay), DESCRIPTOR(ts), INTERVAL '1' HOUR)"),
+                ("HOP", "SELECT * FROM TABLE(HOP(pay, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '2' HOUR))"),
+                ("CUMULATE", "SELECT * FROM CUMULATE(pay, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '2' HOUR)"),
+                ("SESSION", "SELECT * FROM TABLE(SESSION(pay PARTITION BY who, DESCRIPTOR(ts), INTERVAL '1' HOUR))"),
+                (
+                    "TUMBLE",
+                    "SELECT * FROM TABLE(TUMBLE(DATA => pay, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '1' HOUR))",
+                ),
+            )
+        ),
+        (
+            "SELECT * FROM TABLE(TUMBLE('pay', DESCRIPTOR(ts), INTERVAL '1' HOUR))",
+            "the data of TUMBLE is a table or a query\n  hint:   write TABLE <table>, or (SELECT ...)",
+        ),
+        (
+            "SELECT * FROM TABLE(SESSION(TABLE pay PARTITION BY, DESCRIPTOR(ts), INTERVAL '1' HOUR))",
+            '"," is not expected here\n  detail: expected a column, or several in parentheses',
+        ),
+        (
+            "SELECT * FROM TABLE(SESSION(TABLE pay PARTITION BY 1, DESCRIPTOR(ts), INTERVAL '1' HOUR))",
+            '"," is not expected here\n  detail: expected a column, or several in parentheses',
+        ),
+        (
             "SELECT TUMBLE_END(ts, INTERVAL '2' HOUR) FROM pay GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)",
             "TUMBLE_END is about another window than GROUP BY\n  hint:   give it the arguments of TUMBLE in GROUP BY",
         ),

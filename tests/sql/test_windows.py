@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from service.plan.canonical import canonical
 from service.plan.nodes import Union
+from service.plan.passes import normalize
 from service.plan.state_bounds import kept
 from service.plan.validate.cautions import warnings
 from service.plan.walk import in_order
 from service.sql.pipeline import read
-from tests.sql.outline import TABLES, columns, outline, plan
+from tests.sql.outline import TABLES, columns, outline, plan, resolved
 
 CASES = [
     (
@@ -211,6 +213,42 @@ def test_sessions_of_the_whole_stream_are_warned_of():
     assert [w.primary for w in warnings(job)] == [
         "these sessions are of the whole stream: all its rows go to one shard"
     ]
+
+
+SESSION_VIEW = "\nCREATE VIEW big AS SELECT * FROM pay WHERE amount > 1;"
+BIG = "(SELECT * FROM pay WHERE amount > 1)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "over_a_view"),
+    [
+        (f"{BIG} PARTITION BY who, DESCRIPTOR(ts)", "TABLE big PARTITION BY who, DESCRIPTOR(ts)"),
+        (f"TABLE {BIG} PARTITION BY who, DESCRIPTOR(ts)", "TABLE big PARTITION BY who, DESCRIPTOR(ts)"),
+        (f"{BIG} PARTITION BY (who, id), DESCRIPTOR(ts)", "TABLE big PARTITION BY (who, id), DESCRIPTOR(ts)"),
+        (f"DATA => {BIG} PARTITION BY who, TIMECOL => DESCRIPTOR(ts)", "TABLE big PARTITION BY who, DESCRIPTOR(ts)"),
+        (f"{BIG}, DESCRIPTOR(ts)", "TABLE big, DESCRIPTOR(ts)"),
+        (
+            "(SELECT * FROM pay UNION ALL SELECT * FROM pay) PARTITION BY who, DESCRIPTOR(ts)",
+            "TABLE (SELECT * FROM pay UNION ALL SELECT * FROM pay) PARTITION BY who, DESCRIPTOR(ts)",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, window_start, window_end FROM TABLE(SESSION({}))",
+        "SELECT who, COUNT(*) FROM TABLE(SESSION({})) GROUP BY who, window_start, window_end",
+    ],
+)
+def test_sessions_of_a_query_answer_as_those_of_a_view(query: str, arguments: str, over_a_view: str):
+    gap = "GAP => INTERVAL '1' HOUR" if "=>" in arguments else "INTERVAL '1' HOUR"
+    found = resolved(query.format(f"{arguments}, {gap}"))
+    expected = resolved(query.format(f"{over_a_view}, INTERVAL '1' HOUR"), SESSION_VIEW)
+    assert canonical(normalize(found).sinks) == canonical(normalize(expected).sinks)
+
+
+def test_a_length_of_a_window_may_stand_in_parentheses():
+    assert plan("SELECT id FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), (INTERVAL '1' HOUR)))")
 
 
 def test_grouping_sets_are_copies_of_the_rows_with_a_number():

@@ -15,7 +15,7 @@ from service.sql.parse.table_grammar import local_name
 from service.sql.resolve.context import QueryRejected, ResolveContext, TemporalFunction, View, not_yet
 from service.sql.resolve.kept_times import with_time
 from service.sql.resolve.relation import Relation, WindowColumns, column, projected, uniquely_named
-from service.sql.resolve.syntax import call_name
+from service.sql.resolve.syntax import call_name, names_of
 from service.sql.resolve.table_hints import with_options
 from service.sql.resolve.unread import refuse_unread
 from service.sql.resolve.values_clause import resolve_values
@@ -182,6 +182,7 @@ def window_rows(call: exp.Anonymous, session: ResolveContext) -> Relation:
     try:
         window = table_call(call)
         data = window.arguments["DATA"]
+        _check_data(data, window.name)
         relation = resolve_relation(data, session)
         name = f"the window {window.name}"
         described = described_time(window.arguments["TIMECOL"])
@@ -204,3 +205,16 @@ def window_rows(call: exp.Anonymous, session: ResolveContext) -> Relation:
     width = len(relation.fields)
     windows = WindowColumns(width, width + 1, width + 2, added[2], zone, attribute=time)
     return Relation(node, scope.beside(Scope.of(added)), (windows,))
+
+
+def _check_data(data: exp.Expr, window: str) -> None:
+    """Raise SqlError if the data of a window are neither TABLE t nor a query in parentheses."""
+    if isinstance(data, exp.Table | exp.Subquery):
+        return
+    bare = data.this if isinstance(data, exp.Paren) else data
+    if isinstance(bare, exp.Column):
+        name = ".".join(names_of(bare))
+        raise SqlError(
+            f'the data of {window} is a table, and "{name}" is read as a column', hint=f"write TABLE {name}", at=data
+        )
+    raise SqlError(f"the data of {window} is a table or a query", hint="write TABLE <table>, or (SELECT ...)", at=data)

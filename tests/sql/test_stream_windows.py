@@ -151,6 +151,18 @@ def test_bounds_are_milliseconds_and_columns_are_no_time_attributes_any_more():
             "  hint:   put it before that step, or use GROUP BY without a window",
         ),
         (
+            "SELECT COUNT(*) FROM item GROUP BY COUNTWINDOW(5)",
+            "a count window cannot read an updating input\n"
+            '  detail: table "item" updates and deletes rows\n'
+            "  hint:   use GROUP BY without a window",
+        ),
+        (
+            "SELECT COUNT(*) FROM shelf GROUP BY SLIDINGWINDOW(ss, 5)",
+            "a sliding window cannot read an updating input\n"
+            '  detail: table "shelf" updates and deletes rows\n'
+            "  hint:   use GROUP BY without a window, or with TUMBLE, HOP or SESSION",
+        ),
+        (
             "SELECT who, COUNT(*) FROM pay GROUP BY GROUPING SETS ((who, COUNTWINDOW(5)), (who))",
             "a grouping set lacks the window\n"
             "  detail: each set is answered once, when its window closes\n"

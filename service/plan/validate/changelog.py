@@ -18,7 +18,7 @@ from service.plan.nodes import (
 )
 from service.plan.properties import carries_changes, mode
 from service.plan.table import Table, TimeKind
-from service.plan.validate.origin import article, origin
+from service.plan.validate.origin import article, is_updated_at_source, origin
 from service.plan.validate.problem import Problem
 from service.plan.walk import fields, inputs
 
@@ -30,7 +30,7 @@ def node_changelog_problems(node: Node) -> Iterator[Problem]:
             node.place,
             f"a {kind(node)} cannot read an updating input",
             detail=f"{origin(node.input)} updates and deletes rows",
-            hint="put it before that step, or use GROUP BY without a window",
+            hint=_before_or(node.input, _as_other_window(node.input)),
         )
     if isinstance(node, WindowAggregate | WindowRows | Over | TimeSort) and mode(node.input) is Mode.RETRACT:
         field = fields(node.input)[node.time]
@@ -48,8 +48,24 @@ def node_changelog_problems(node: Node) -> Iterator[Problem]:
                     node.place,
                     f"{article(kind(node))} {kind(node)} cannot read an updating input",
                     detail=f"{origin(each)} updates and deletes rows",
-                    hint="put it before that step, or use GROUP BY without a window",
+                    hint=_before_or(each, _AS_OTHER_JOIN),
                 )
+
+
+_AS_OTHER_JOIN = (
+    "compare CAST(<time> AS TIMESTAMP(3)) for a regular join, with a TTL, or join the version of a time, by FOR SYSTEM_TIME"
+    " AS OF <left>.<time>"
+)
+
+
+def _before_or(updating: Node, otherwise: str) -> str:
+    """What to do: read what is there before the step that changes rows, unless a table itself does, or `otherwise`."""
+    return otherwise if is_updated_at_source(updating) else f"put it before that step, or {otherwise}"
+
+
+def _as_other_window(updating: Node) -> str:
+    timed = any(field.time is TimeKind.EVENT for field in fields(updating))
+    return "use GROUP BY without a window" + (", or with TUMBLE, HOP or SESSION" if timed else "")
 
 
 def sink_changelog_problems(sink: Sink) -> Iterator[Problem]:

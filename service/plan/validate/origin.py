@@ -10,20 +10,24 @@ from service.plan.walk import inputs
 
 def origin(node: Node) -> str:
     """Return the node nearest to the sources that makes this relation take rows back, in words."""
-    for each in inputs(node):
-        if mode(each) is Mode.RETRACT:
-            return origin(each)
-    match node:
-        case Scan(table=table):
+    match _nearest_to_sources(node):
+        case Scan(table=table) | Normalize(input=Scan(table=table)):
             return f'table "{table.name}"'
-        case Normalize(input=Scan(table=table)):
-            return f'table "{table.name}"'
-        case Aggregate():
-            return f"GROUP BY {names(node.input, node.keys)}" if node.keys else "the aggregate"
+        case Aggregate(input=grouped, keys=keys):
+            return f"GROUP BY {names(grouped, keys)}" if keys else "the aggregate"
         case WindowAggregate():
             return "a window that answers early or late ('table.exec.emit...')"
-        case _:
-            return f"the {kind(node)}"
+        case found:
+            return f"the {kind(found)}"
+
+
+def is_updated_at_source(node: Node) -> bool:
+    """Return whether a table itself makes this relation take rows back, so that no step before it could be read."""
+    return isinstance(_nearest_to_sources(node), Scan | Normalize)
+
+
+def _nearest_to_sources(node: Node) -> Node:
+    return next((_nearest_to_sources(each) for each in inputs(node) if mode(each) is Mode.RETRACT), node)
 
 
 def article(word: str) -> str:

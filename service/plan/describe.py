@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from service.plan.expressions import describe
+from service.plan.expression_text import describe
 from service.plan.nodes import (
     MOST,
     NEIGHBOURS,

@@ -175,16 +175,3 @@ def substituted(expression: Expression, inner: tuple[Expression, ...]) -> Expres
             return expression
         case Call(arguments=arguments):
             return replace(expression, arguments=tuple(substituted(a, inner) for a in arguments))
-
-
-def describe(expression: Expression) -> str:
-    """Return `expression` as people read it, in `explain` and in messages."""
-    match expression:
-        case Column(index, _, name):
-            return name or f"${index}"
-        case Literal(duckdb, _, text):
-            return text or duckdb
-        case Call(name, arguments):
-            if name in ("AND", "OR") or (len(arguments) == 2 and not any(c.isalnum() for c in name)):
-                return f"({f' {name} '.join(map(describe, arguments))})"
-            return f"{name}({', '.join(describe(a) for a in arguments)})"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.plan.expressions import Call, Column, Expression, describe
+from service.plan.expression_text import describe
+from service.plan.expressions import Call, Column, Expression
 from service.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Place, Project, Scan, Union
 from service.plan.passes import normalize
 from service.plan.passes.absorb_projections import absorb_projections
@@ -279,7 +280,7 @@ def test_a_scan_reads_only_the_fields_of_a_row_that_are_taken_out_of_it():
     pruned = prune_fields(job(sink(read, OUT))).sinks[0].input
     assert row_types(pruned) == [Row(("home",), (Row(("city",), (STRING,)),))]
     assert isinstance(pruned, Project)
-    assert describe(pruned.expressions[0]) == ".city(.home(person))"
+    assert describe(pruned.expressions[0]) == "person.home.city"
 
 
 def test_a_condition_reads_its_fields_and_a_projection_hands_a_row_on():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from service.plan.describe import headline
-from service.plan.expressions import describe
+from service.plan.expression_text import describe
 from service.plan.nodes import (
     Aggregate,
     AnyJoin,

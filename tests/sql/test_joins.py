@@ -103,10 +103,10 @@ project id, pay.ts, name
 INTERVAL '4' HOUR""",
         """
 project p.id, port
-  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
-    inner interval join id = CAST(s.pay_id), -14400000 <= ts - ts <= 0
+  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id AS BIGINT)
+    inner interval join id = CAST(s.pay_id AS BIGINT), -14400000 <= ts - ts <= 0
       scan pay
-      project pay_id, port, ts, CAST(s.pay_id)
+      project pay_id, port, ts, CAST(s.pay_id AS BIGINT)
         scan ship
 """,
         "id BIGINT, port STRING",
@@ -116,10 +116,10 @@ project p.id, port
 p.ts - INTERVAL '1' HOUR < s.ts AND p.amount > 1""",
         """
 project p.id
-  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
-    inner interval join id = CAST(s.pay_id), -14399999 <= ts - ts <= 3599999 where (p.amount > 1)
+  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id AS BIGINT)
+    inner interval join id = CAST(s.pay_id AS BIGINT), -14399999 <= ts - ts <= 3599999 where (p.amount > 1)
       scan pay
-      project pay_id, port, ts, CAST(s.pay_id)
+      project pay_id, port, ts, CAST(s.pay_id AS BIGINT)
         scan ship
 """,
         "id BIGINT",
@@ -128,10 +128,10 @@ project p.id
         """SELECT p.id FROM pay p LEFT JOIN ship s ON p.id = s.pay_id AND p.ts > s.ts AND p.ts < s.ts""",
         """
 project p.id
-  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
-    left interval join id = CAST(s.pay_id), 0 <= ts - ts <= 0 where FALSE
+  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id AS BIGINT)
+    left interval join id = CAST(s.pay_id AS BIGINT), 0 <= ts - ts <= 0 where FALSE
       scan pay
-      project pay_id, port, ts, CAST(s.pay_id)
+      project pay_id, port, ts, CAST(s.pay_id AS BIGINT)
         scan ship
 """,
         "id BIGINT",
@@ -163,13 +163,13 @@ project a.a1, a.a2, a.a3
         """
 project a.a1, a.a2, a.a3
   anti join a1 = b1
-    anti join spread(TRUE, a1) = spread where (is_null OR IS NULL(a1))
+    anti join spread(TRUE, a1) = spread where (is_null OR (a1 IS NULL))
       project a1, a2, a3, spread(TRUE, a1)
         scan a
       unnest copies(TRUE) with ordinality
         project is_null, copies(TRUE)
           group by is_null
-            project IS NULL(b1)
+            project (b1 IS NULL)
               scan b
     scan b
 """,
@@ -223,11 +223,11 @@ project a2
         """SELECT a1, COUNT(*) AS n FROM a GROUP BY a1 HAVING COUNT(*) IN (SELECT b1 FROM b)""",
         """
 project a1, COUNT(*)
-  semi join COUNT(*) = CAST(b1)
+  semi join COUNT(*) = CAST(b1 AS BIGINT)
     group by a1: COUNT(*)
       project a1
         scan a
-    project b1, b2, b3, CAST(b1)
+    project b1, b2, b3, CAST(b1 AS BIGINT)
       scan b
 """,
         "a1 INT, n BIGINT!",
@@ -237,10 +237,10 @@ project a1, COUNT(*)
 INTERVAL '1' MINUTE AND p.ts + INTERVAL '4' HOUR""",
         """
 project p.id, s.port, p.ts
-  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
-    left interval join id = CAST(s.pay_id), -14400000 <= ts - ts <= 60000
+  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id AS BIGINT)
+    left interval join id = CAST(s.pay_id AS BIGINT), -14400000 <= ts - ts <= 60000
       scan pay
-      project pay_id, port, ts, CAST(s.pay_id)
+      project pay_id, port, ts, CAST(s.pay_id AS BIGINT)
         scan ship
 """,
         "id BIGINT, port STRING, ts TIMESTAMP(3) *event",
@@ -251,9 +251,9 @@ pay.ts AND pay.ts + INTERVAL '4' HOUR)""",
         """
 project id
   project who, amount, id, ts, PROCTIME()
-    anti interval join id = CAST(pay_id), -14400000 <= ts - ts <= 0
+    anti interval join id = CAST(pay_id AS BIGINT), -14400000 <= ts - ts <= 0
       scan pay
-      project pay_id, port, ts, CAST(pay_id)
+      project pay_id, port, ts, CAST(pay_id AS BIGINT)
         scan ship
 """,
         "id BIGINT",

@@ -298,16 +298,16 @@ LOST = (
             " pay.ts",
             "an interval join cannot read an updating input\n"
             '  detail: table "shelf" updates and deletes rows\n'
-            "  hint:   compare CAST(<time> AS TIMESTAMP(3)) for a regular join, with a TTL, or join the version of a time,"
-            " by FOR SYSTEM_TIME AS OF <left>.<time>",
+            "  hint:   compare CAST(<time> AS TIMESTAMP(3)) for a regular join, with a TTL, or join the version of a"
+            " time, by FOR SYSTEM_TIME AS OF <left>.<time>",
         ),
         (
             "SELECT x.id FROM pay AS x JOIN (SELECT * FROM pay QUALIFY ROW_NUMBER() OVER (PARTITION BY who ORDER BY id)"
             " <= 3) AS y ON x.id = y.id AND y.ts BETWEEN x.ts - INTERVAL '1' HOUR AND x.ts",
             "an interval join cannot read an updating input\n"
             "  detail: the Top-N updates and deletes rows\n"
-            "  hint:   put it before that step, or compare CAST(<time> AS TIMESTAMP(3)) for a regular join, with a TTL, or"
-            " join the version of a time, by FOR SYSTEM_TIME AS OF <left>.<time>",
+            "  hint:   put it before that step, or compare CAST(<time> AS TIMESTAMP(3)) for a regular join, with a TTL,"
+            " or join the version of a time, by FOR SYSTEM_TIME AS OF <left>.<time>",
         ),
         (
             "SELECT TUMBLE_END(ts, INTERVAL '2' HOUR) FROM pay GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)",

@@ -14,7 +14,7 @@ from tests.sql.outline import mistakes, plan
     ("query", "primary"),
     [
         ("SELECT a1 FROM a WHERE a1 = 1 OR 1/0 > 1", "(1 / 0) cannot be computed"),
-        ("SELECT CASE WHEN a1 = 1 THEN CAST('x' AS INT) ELSE a1 END FROM a", "CAST('x') cannot be computed"),
+        ("SELECT CASE WHEN a1 = 1 THEN CAST('x' AS INT) ELSE a1 END FROM a", "CAST('x' AS INT) cannot be computed"),
         ("SELECT a1 FROM a WHERE EXISTS (SELECT nosuch FROM b)", 'column "nosuch" does not exist'),
         (
             "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b /*+ OPTIONS('x' = 'y') */)",

@@ -14,7 +14,7 @@ CASES = [
         """SELECT who, amount * 2 AS twice FROM pay WHERE amount > 10 AND id IS NOT NULL""",
         """
 project who, (amount * 2)
-  filter ((amount > 10) AND NOT(IS NULL(id)))
+  filter ((amount > 10) AND (NOT (id IS NULL)))
     scan pay
 """,
         "who STRING!, twice DECIMAL(21, 2)",
@@ -75,7 +75,7 @@ group by a1, a2
         """SELECT a1 FROM a UNION ALL SELECT id FROM pay""",
         """
 union
-  project CAST(a1)
+  project CAST(a1 AS BIGINT)
     project a1
       scan a
   project id

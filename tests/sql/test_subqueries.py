@@ -32,7 +32,7 @@ project a1, matches
         "SELECT a1 FROM a WHERE a2 > ALL (SELECT b2 FROM b WHERE b1 = a1)",
         """
 project a1
-  anti join a1 = b1 where (((a2 <= b2) OR IS NULL(a2)) OR IS NULL(b2))
+  anti join a1 = b1 where (((a2 <= b2) OR (a2 IS NULL)) OR (b2 IS NULL))
     scan a
     scan b
 """,
@@ -50,9 +50,9 @@ project a1
         "SELECT (SELECT name FROM item WHERE id = a3) AS n FROM a",
         """
 project name
-  project a1, a2, a3, CAST(a3), id, name, TRUE, name
-    left join CAST(a3) = id
-      project a1, a2, a3, CAST(a3)
+  project a1, a2, a3, CAST(a3 AS BIGINT), id, name, TRUE, name
+    left join CAST(a3 AS BIGINT) = id
+      project a1, a2, a3, CAST(a3 AS BIGINT)
         scan a
       project id, name, TRUE
         normalize id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.plan.expressions import describe
+from service.plan.expression_text import describe
 from service.plan.table import ColumnKind, Table, TimeKind
 from service.plan.types import flink
 from service.plan.walk import fields

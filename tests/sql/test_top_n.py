@@ -68,7 +68,7 @@ def test_conditions_on_a_rank_bound_it(condition: str, first: int, last: int):
             f"SELECT who, id FROM {RANKED} WHERE n <= 3 AND who = 'x'",
             """project who, id
   top 3 by (who) order by amount desc
-    filter (who = CAST('x'))
+    filter (who = CAST('x' AS STRING))
       scan pay""",
         ),
         (
@@ -81,17 +81,17 @@ def test_conditions_on_a_rank_bound_it(condition: str, first: int, last: int):
         (
             f"SELECT r.id FROM {RANKED} AS r JOIN ship ON r.id = ship.pay_id WHERE r.n = 1",
             """project r.id
-  inner join id = CAST(ship.pay_id)
+  inner join id = CAST(ship.pay_id AS BIGINT)
     top 1 by (who) order by amount desc
       scan pay
-    project CAST(ship.pay_id)
+    project CAST(ship.pay_id AS BIGINT)
       scan ship""",
         ),
         (
             "SELECT id, RANK() OVER w AS r, ROW_NUMBER() OVER w, DENSE_RANK() OVER w FROM pay QUALIFY r BETWEEN 2 AND 3"
             " WINDOW w AS (PARTITION BY who ORDER BY amount + 1)",
             """project id, RANK(), ROW_NUMBER(), DENSE_RANK()
-  filter BETWEEN(RANK(), 2, 3)
+  filter (RANK() BETWEEN 2 AND 3)
     DENSE_RANK 1 to 3 by (who) order by (amount + 1)
       top by (who) order by (amount + 1)
         RANK 1 to 3 by (who) order by (amount + 1)

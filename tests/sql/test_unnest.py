@@ -33,8 +33,8 @@ def test_an_unnest_reads_what_is_left_of_it():
     assert outline(plan(query, TABLE)) == (
         """project id, y
   filter (x > 1)
-    unnest ARRAY(CAST(x), id)
-      project id, xs, m, rs, ts, x, ARRAY(CAST(x), id)
+    unnest ARRAY[CAST(x AS BIGINT), id]
+      project id, xs, m, rs, ts, x, ARRAY[CAST(x AS BIGINT), id]
         unnest xs
           scan t"""
     )

@@ -104,7 +104,7 @@ project who, window_start, window_time, COUNT(*)
 window_start > TIMESTAMP '2020-01-01 00:00:00'""",
         """
 project id, window_end
-  filter (window_start > CAST(TIMESTAMP '2020-01-01 00:00:00'))
+  filter (window_start > CAST(TIMESTAMP '2020-01-01 00:00:00' AS TIMESTAMP(3)))
     rows of Tumble(size=3600000, offset=0) on ts in UTC
       scan pay
 """,

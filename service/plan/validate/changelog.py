@@ -53,8 +53,8 @@ def node_changelog_problems(node: Node) -> Iterator[Problem]:
 
 
 _AS_OTHER_JOIN = (
-    "compare CAST(<time> AS TIMESTAMP(3)) for a regular join, with a TTL, or join the version of a time, by FOR SYSTEM_TIME"
-    " AS OF <left>.<time>"
+    "compare CAST(<time> AS TIMESTAMP(3)) for a regular join, with a TTL, or join the version of a time, by FOR"
+    " SYSTEM_TIME AS OF <left>.<time>"
 )
 
 

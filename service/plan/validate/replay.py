@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.plan.expressions import describe, deterministic, repeatable
+from service.plan.expression_text import describe
+from service.plan.expressions import deterministic, repeatable
 from service.plan.nodes import (
     Filter,
     IntervalJoin,

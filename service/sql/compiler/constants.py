@@ -5,11 +5,14 @@ DuckDB folds a constant before the first row, wherever it stands: 1 / 0 under OR
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import cache
 
 import duckdb
 
-from service.plan.expressions import Call, Expression, columns_of, describe, render, repeatable
+from service.plan.expression_text import describe
+from service.plan.expressions import Call, Expression, columns_of, render, repeatable
 from service.sql.errors import SqlError
 
 
@@ -40,7 +43,29 @@ def _compute(constant: Call) -> None:
         for argument in constant.arguments:
             if isinstance(argument, Call):
                 _compute(argument)
-        raise SqlError(f"{describe(constant)} cannot be computed", detail=reason)
+        raise SqlError(f"{describe(constant)} cannot be computed", detail=_in_sql(reason))
+
+
+def _in_sql(reason: str) -> str:
+    """DuckDB's reason with the types of SQL, and without the expression that it computes, which is not as written."""
+    if reason.startswith("Division by zero"):
+        return "division by zero"
+    return _QUOTED_OR_TYPE.sub(lambda found: _TYPES.get(found[0], found[0]), reason)
+
+
+_TYPES: Mapping[str, str] = {
+    "INT8": "TINYINT",
+    "INT16": "SMALLINT",
+    "INT32": "INT",
+    "INTEGER": "INT",
+    "INT64": "BIGINT",
+    "INT128": "DECIMAL(38, 0)",
+    "HUGEINT": "DECIMAL(38, 0)",
+    "VARCHAR": "STRING",
+}
+"""What DuckDB calls types, and Flink's names."""
+
+_QUOTED_OR_TYPE = re.compile(rf"'[^']*'|\"[^\"]*\"|\b(?:{'|'.join(_TYPES)})\b")
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from operator import add
 
 from service.plan import types
 from service.plan.expressions import Expression
@@ -11,6 +13,7 @@ from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions.aggregate_types import AGGREGATES
 from service.sql.expressions.context import Context
 from service.sql.functions import FORMS, FUNCTIONS, PLANNED
+from service.sql.functions.signature import Overload
 from service.sql.parse.call_grammar import TYPED_LITERAL
 
 # Functions that mean something only where a query is aggregated or windowed.
@@ -68,13 +71,26 @@ def applied(name: str, arguments: Sequence[Expression], context: Context) -> Exp
     shown = name.removeprefix("unary ")
     raise SqlError(
         f"{shown} cannot be applied to ({', '.join(map(flink, given))})",
-        detail=f"{shown} takes {' or '.join(dict.fromkeys(_parameters(o.parameters) for o in FUNCTIONS[name]))}",
+        detail=f"{shown} takes {' or '.join(dict.fromkeys(p for o in FUNCTIONS[name] for p in _parameters(o)))}",
         hint=_cast_hint(given),
     )
 
 
-def _parameters(kinds: Sequence[str]) -> str:
-    return f"({', '.join(k.replace('*', '...') for k in kinds)})"
+def _parameters(overload: Overload) -> Iterator[str]:
+    """What an overload takes, by the names of types: once for each type that a parameter stands for."""
+    named = [_TYPES.get(kind.removesuffix("*"), (kind.removesuffix("*"),)) for kind in overload.parameters]
+    more = ["..." if kind.endswith("*") else "" for kind in overload.parameters]
+    for types_ in product(*named):
+        yield f"({', '.join(map(add, types_, more))})"
+
+
+_TYPES: Mapping[str, tuple[str, ...]] = {
+    "MOMENT": ("TIMESTAMP", "TIMESTAMP_LTZ"),
+    "EXACT": ("INTEGER", "DECIMAL"),
+    "APPROXIMATE": ("FLOAT", "DOUBLE"),
+    "MONTHS": ("INTERVAL MONTH",),
+}
+"""The kinds of parameters that are not named after a type, and the types that they take."""
 
 
 def _cast_hint(given: Sequence[DataType]) -> str:

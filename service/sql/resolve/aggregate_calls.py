@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from service.plan.expressions import Call, Expression, Literal, describe, render
+from service.plan.expression_text import describe
+from service.plan.expressions import Call, Expression, Literal, render
 from service.plan.nodes import AggregateCall
 from service.plan.passes.push_filters import both
 from service.plan.types import BOOLEAN, DataType, Row

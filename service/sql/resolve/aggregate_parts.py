@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from service.plan.expressions import Column, Expression, Literal, describe
+from service.plan.expression_text import describe
+from service.plan.expressions import Column, Expression, Literal
 from service.plan.nodes import AggregateCall, Field, Node, Place, Project, Union
 from service.plan.types import BIGINT
 from service.sql.expressions.literals import null

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from service.plan.expressions import describe
+from service.plan.expression_text import describe
 from service.plan.nodes import OrderBy, Project, TimeSort, TopN
 from service.plan.table import TimeKind
 from service.sql.errors import SqlError

@@ -9,7 +9,8 @@ from enum import IntEnum
 from sqlglot import exp
 
 from service.plan import types
-from service.plan.expressions import Expression, Literal, describe, render
+from service.plan.expression_text import describe
+from service.plan.expressions import Expression, Literal, render
 from service.plan.nodes import NEIGHBOURS, NOT_AGGREGATES, Frame, Mode, OverCall
 from service.plan.properties import mode
 from service.plan.table import TimeKind

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from service.plan.expressions import Column, Expression, describe
+from service.plan.expression_text import describe
+from service.plan.expressions import Column, Expression
 from service.plan.nodes import Field, Filter, Node, Place, Project
 from service.plan.table import TimeKind
 from service.sql.scope import INTERNAL, Scope, ScopeColumn

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from service.plan.expressions import Call, Column, Expression, describe
+from service.plan.expression_text import describe
+from service.plan.expressions import Call, Column, Expression
 from service.plan.nodes import AggregateCall, Field, Hop, Place, Project, StreamWindow, Tumble, Union
 from service.plan.types import BIGINT, TimestampLtz
 from service.sql.expressions.casts import cast

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from service.plan.expressions import Column, Expression, Literal, columns_of, describe
+from service.plan.expression_text import describe
+from service.plan.expressions import Column, Expression, Literal, columns_of
 from service.plan.nodes import Field, Filter, Mode, Node, Normalize, Project, Scan, TopN
 from service.plan.passes.bound_ranks import absorb_rank
 from service.plan.passes.expand_computed import declared

@@ -138,6 +138,34 @@ def test_what_does_not_fit_is_refused(insert: str, declared: str, mistake: str):
 
 
 @pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("SELECT 1, id + 1 FROM pay", "CAST(id + 1 AS STRING)"),
+        ("SELECT 1, id + 1 AS w FROM pay", "CAST(id + 1 AS STRING)"),
+        ("SELECT 1, pay.`id` AS w FROM pay", "CAST(pay.`id` AS STRING)"),
+        ("SELECT 1, COUNT(*) FROM pay", "CAST(COUNT(*) AS STRING)"),
+        ("SELECT 1, CASE WHEN id > 1 THEN 1 END FROM pay", "CAST(CASE WHEN id > 1 THEN 1 END AS STRING)"),
+        ("VALUES (1, 2)", "CAST(2 AS STRING)"),
+        ("VALUES (1, 2), (3, 4)", "CAST(... AS STRING)"),
+        ("SELECT 1, EXTRACT(YEAR FROM ts) FROM pay", "CAST(... AS STRING)"),
+        (f"SELECT 1, id{' + id' * 9} FROM pay", "CAST(... AS STRING)"),
+        ("SELECT * FROM (SELECT 1 AS n, id FROM pay)", "CAST(id AS STRING)"),
+        ("SELECT * FROM (SELECT 1 AS n, id + 1 FROM pay)", "CAST(... AS STRING)"),
+        ("SELECT 1, id FROM pay UNION ALL SELECT 1, id FROM pay", "CAST(... AS STRING)"),
+    ],
+)
+def test_the_hint_casts_what_is_written(query: str, hint: str):
+    assert mistakes(query, "n BIGINT, t STRING")[0].splitlines()[-1] == f"  hint:   write {hint}"
+
+
+def test_no_cast_is_advised_where_there_is_none():
+    (time,) = mistakes("SELECT ts FROM pay", "n BIGINT")
+    assert time.splitlines()[-1] == "  hint:   use UNIX_TIMESTAMP(CAST(time AS STRING)) for seconds"
+    (array,) = mistakes("SELECT ARRAY[id] FROM pay", "n BIGINT")
+    assert "hint" not in array
+
+
+@pytest.mark.parametrize(
     ("options", "mistake"),
     [
         ("'connector' = 'datagen'", "table \"out\" cannot be written to\n  detail: 'datagen' is a source"),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from service.plan.expressions import Expression, Literal
+from service.plan.expressions import Column, Expression, Literal
 from service.plan.nodes import Node, Sink
 from service.plan.table import ColumnKind, Table
-from service.plan.types import duckdb, flink
+from service.plan.types import DataType, duckdb, flink
 from service.sql.errors import SqlError, did_you_mean, offset_of
-from service.sql.expressions.casts import assignable
+from service.sql.expressions.casts import assignable, cast
 from service.sql.options.connector import read_connector
 from service.sql.parse.statements import Insert, Name
+from service.sql.parse.written import written
 from service.sql.resolve.context import QueryRejected, ResolveContext, TemporalFunction, View
 from service.sql.resolve.enforcers import fitted, without_nulls
 from service.sql.resolve.query import resolve_whole_query
@@ -169,12 +170,13 @@ def _values(
             items.append((target.name, Literal(f"CAST(NULL AS {duckdb(target.type)})", target.type, "NULL")))
             continue
         field = relation.scope.field(sources[index])
+        position = given.index(sources[index])
         if not assignable(field.type, target.type):
             session.mistakes.add(
                 f'column "{field.name}" does not fit into "{target.name}" of table "{table.name}"',
                 detail=f"it is {flink(field.type)}, and {target.name} takes {flink(target.type)}",
-                hint=f"write CAST({field.name} AS {flink(target.type)})",
-                at=_item_place(insert.query, given.index(sources[index]), insert.at),
+                hint=_cast_hint(column(relation.scope, sources[index]), target.type, insert.query, position),
+                at=_item_place(insert.query, position, insert.at),
             )
             continue
         with session.mistakes.collecting(insert.query):
@@ -185,11 +187,38 @@ def _values(
 
 def _item_place(query: exp.Expr, position: int, default: int) -> int:
     """Where the column at `position` of a query is written, as far as that is known."""
-    if isinstance(query, exp.Select) and not any(e.find(exp.Star) for e in query.expressions):
-        found = offset_of(query.expressions[position])
-        if found is not None:
-            return found
-    return offset_of(query) or default
+    items = _items(query)
+    found = offset_of(items[position]) if items else None
+    return found if found is not None else offset_of(query) or default
+
+
+def _cast_hint(value: Expression, to: DataType, query: exp.Expr, position: int) -> str:
+    """How to cast the column at `position` of a query, or what to do where there is no such cast."""
+    try:
+        cast(value, to)
+    except SqlError as error:
+        return error.hint
+    name = value.name if isinstance(value, Column) else ""
+    return f"write CAST({_item_text(query, position, name)} AS {flink(to)})"
+
+
+def _item_text(query: exp.Expr, position: int, name: str) -> str:
+    """How the column at `position` of a query is written, if that is short, else dots; a column that * stands for is
+    written by its `name`."""
+    if items := _items(query):
+        return written(items[position].unalias()) or "..."
+    return name if isinstance(query, exp.Select) and name.replace("_", "a").isalnum() else "..."
+
+
+def _items(query: exp.Expr) -> list[exp.Expr]:
+    """What a query lists: a SELECT without *, or the only row of VALUES; nothing for any other query."""
+    match query:
+        case exp.Select() if not any(each.is_star for each in query.expressions):
+            return query.expressions
+        case exp.Values(expressions=[exp.Tuple() as row]):
+            return row.expressions
+        case _:
+            return []
 
 
 def _listed(columns: list[tuple[str, str]]) -> str:

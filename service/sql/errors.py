@@ -54,18 +54,20 @@ class PipelineErrors(Exception):
 class Mistakes:
     """Collects the mistakes of one file.
 
-    `statement` is where the statement begins that is being looked at: the place of what has no other.
+    `statement` is where the statement begins that is being looked at: the place of what has no other. `noted` counts
+    the mistakes that were added, those that were known already too.
     """
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
         self.statement = 0
+        self.noted = 0
         self._found: dict[Mistake, None] = {}
         self._notes: dict[Mistake, None] = {}
 
     def add(self, primary: str, *, detail: str = "", hint: str = "", at: exp.Expr | int | None = None) -> None:
         """Note a mistake at a syntax node or an offset."""
-        self._found[Mistake(self.source.name, self.place(at), primary, detail, hint)] = None
+        self._add(Mistake(self.source.name, self.place(at), primary, detail, hint))
 
     def note(self, primary: str, *, detail: str = "", hint: str = "", at: exp.Expr | int | None = None) -> None:
         """Note what is taken without effect; it makes no file wrong."""
@@ -78,11 +80,15 @@ class Mistakes:
 
     def add_written(self, primary: str, *, hint: str, at: int) -> None:
         """Note a mistake at an offset of the file as written, before its variables are filled in."""
-        self._found[Mistake(self.source.name, self.source.written_place(at), primary, "", hint)] = None
+        self._add(Mistake(self.source.name, self.source.written_place(at), primary, "", hint))
 
     def add_placed(self, place: Place, primary: str, detail: str, hint: str) -> None:
         """Note a mistake whose place is known already."""
-        self._found[Mistake(self.source.name, place, primary, detail, hint)] = None
+        self._add(Mistake(self.source.name, place, primary, detail, hint))
+
+    def _add(self, mistake: Mistake) -> None:
+        self.noted += 1
+        self._found[mistake] = None
 
     def add_error(self, error: SqlError, at: exp.Expr | int | None = None) -> None:
         """Note `error`; `at` is used where the error does not say its own place."""

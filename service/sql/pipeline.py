@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlglot import exp
 
 from service.plan.deep_stack import on_a_deep_stack
-from service.plan.nodes import Job, Place, Sink
+from service.plan.nodes import Job, Place, Scan, Sink
 from service.plan.table import Connector, Table, TableColumn
 from service.plan.types import NULL, Interval
 from service.plan.validate.check import problems
+from service.plan.walk import in_order
 from service.sql.errors import Mistake, Mistakes, PipelineErrors
 from service.sql.options.connector import read_connector
 from service.sql.parse.source import decoded, read_source
@@ -25,6 +27,7 @@ from service.sql.parse.statements import (
     Drop,
     Explain,
     Insert,
+    Name,
     Passed,
     Reset,
     SetOption,
@@ -90,9 +93,8 @@ def read(text: str, environment: Mapping[str, str] | None = None, name: str = "p
     builder = _Builder(mistakes)
     for statement in read_statements(mistakes):
         builder.take(statement)
-    if not mistakes:
-        for problem in (p for job in (*builder.jobs, *builder.explains) for p in problems(job)):
-            mistakes.add_placed(problem.place, problem.primary, problem.detail, problem.hint)
+    for problem in (p for job in builder.sound for p in problems(job)):
+        mistakes.add_placed(problem.place, problem.primary, problem.detail, problem.hint)
     if mistakes:
         raise PipelineErrors(mistakes.all())
     return builder.pipeline(name)
@@ -100,13 +102,21 @@ def read(text: str, environment: Mapping[str, str] | None = None, name: str = "p
 
 @dataclass(slots=True)
 class _Builder:
-    """Goes through the statements of one file."""
+    """Goes through the statements of one file.
+
+    `sound` are the jobs that follow from what has no mistake. Of any other job, what its plan may not do could follow
+    from a mistake that is listed already: in one of its tables, which is `doubtful`, or in a setting or a name before
+    it, after which the builder is `unsure`.
+    """
 
     mistakes: Mistakes
     settings: SqlSettings = field(init=False)
     catalog: Catalog = field(default_factory=Catalog)
     jobs: list[Job] = field(default_factory=list)
     explains: list[Job] = field(default_factory=list)
+    sound: list[Job] = field(default_factory=list)
+    doubtful: set[str] = field(default_factory=set)
+    unsure: bool = False
 
     def __post_init__(self) -> None:
         self.settings = SqlSettings(self.mistakes)
@@ -138,16 +148,16 @@ class _Builder:
         """Act on one statement."""
         self.mistakes.statement = statement.at
         match statement:
-            case SetOption():
-                self.settings.set(statement.option)
-            case Reset():
-                self.settings.reset(statement.key.text if statement.key else None)
+            case SetOption() | Reset():
+                self._set(statement)
             case CreateTable(query=None):
                 self._table(statement)
             case CreateTable():
                 self._table_of_query(statement)
-            case Unread():
-                self.catalog.entries.setdefault(statement.name.text, None)
+            case Unread(name=None):
+                self.unsure = True
+            case Unread(name=Name(text=name)):
+                self.catalog.entries.setdefault(name, None)
             case CreateView():
                 self._view(statement)
             case Drop():
@@ -167,12 +177,31 @@ class _Builder:
             case Explain(exp.Expr() as query):
                 self._explained_query(query)
 
+    def _set(self, statement: SetOption | Reset) -> None:
+        before = self.mistakes.noted
+        match statement:
+            case SetOption(option):
+                self.settings.set(option)
+            case Reset(key):
+                self.settings.reset(key.text if key else None)
+        self.unsure |= self.mistakes.noted > before
+
+    @contextmanager
+    def _declaring(self, name: str) -> Iterator[None]:
+        """Note whether the body, which declares the table `name`, finds a mistake."""
+        before = self.mistakes.noted
+        yield
+        if self.mistakes.noted > before:
+            self.doubtful.add(name)
+        else:
+            self.doubtful.discard(name)
+
     def _table(self, statement: CreateTable) -> None:
         if not self._is_new(statement):
             return
         name, session = statement.name.text, self.session
         self.catalog.entries[name] = None
-        with self.mistakes.collecting(statement.at):
+        with self._declaring(name), self.mistakes.collecting(statement.at):
             statement = with_base(statement, self.catalog.declared)
             self.catalog.declared[name] = statement
             self.catalog.entries[name] = read_table(statement, session.context, self.mistakes, session.idle_timeout)
@@ -196,7 +225,7 @@ class _Builder:
             relation = visible(resolve_whole_query(statement.query, session), session.place(statement.query))
         except QueryRejected:
             return
-        with self.mistakes.collecting(statement.at):
+        with self._declaring(name.text), self.mistakes.collecting(statement.at):
             connector = read_connector(statement.options, self.mistakes, name.at, session.idle_timeout)
             columns = tuple(TableColumn(f.name, f.type, nullable=f.nullable) for f in relation.fields)
             if connector is None or not self._plain_columns(columns, statement):
@@ -258,6 +287,7 @@ class _Builder:
         if name.text not in self.catalog.entries:
             return True
         if not statement.if_not_exists:
+            self.unsure = True
             self.mistakes.add(
                 f'"{name.text}" is declared already', hint="give it another name, or write IF NOT EXISTS", at=name.at
             )
@@ -266,13 +296,24 @@ class _Builder:
     def _job(self, inserts: tuple[Insert, ...], jobs: list[Job]) -> None:
         sinks: list[Sink] = []
         session = self.session
+        sound = True
         for insert in inserts:
+            before = self.mistakes.noted
             try:
                 sinks.append(resolve_insert(insert, session))
             except QueryRejected:
                 continue
+            sound &= self.mistakes.noted == before
         if sinks:
-            jobs.append(self._named(tuple(sinks), len(jobs)))
+            self._add(self._named(tuple(sinks), len(jobs)), jobs, sound)
+
+    def _add(self, job: Job, jobs: list[Job], sound: bool) -> None:
+        """Add a job to its list. Of a statement set without some of its INSERTs, what is left is judged by itself."""
+        jobs.append(job)
+        read = (node.table.name for node in in_order(job.sinks) if isinstance(node, Scan))
+        written = (sink.table.name for sink in job.sinks)
+        if sound and not self.unsure and self.doubtful.isdisjoint((*read, *written)):
+            self.sound.append(job)
 
     def _named(self, sinks: tuple[Sink, ...], position: int) -> Job:
         """A job is named after 'pipeline.name', else after its tables, without what has a meaning in paths."""
@@ -284,7 +325,7 @@ class _Builder:
 
     def _explained_query(self, query: exp.Expr) -> None:
         """EXPLAIN of a query: as if it were inserted into a table of its own."""
-        session = self.session
+        session, before = self.session, self.mistakes.noted
         try:
             relation = visible(resolve_whole_query(query, session), session.place(query))
         except QueryRejected:
@@ -292,7 +333,8 @@ class _Builder:
         columns = tuple(TableColumn(f.name, f.type, nullable=f.nullable) for f in relation.fields)
         table = Table("query", columns, Connector("print"))
         sink = Sink(input=relation.node, table=table, columns=tuple(range(len(columns))), place=session.place(query))
-        self.explains.append(self._named((sink,), len(self.explains)))
+        job = self._named((sink,), len(self.explains))
+        self._add(job, self.explains, sound=self.mistakes.noted == before)
 
     def pipeline(self, name: str) -> Pipeline:
         tables = {n: t for n, t in self.catalog.entries.items() if isinstance(t, Table)}

@@ -513,3 +513,72 @@ def test_all_mistakes_of_a_file_are_listed_in_its_order():
         (3, 25, 'column "a8" does not exist in "a"'),
         (4, 5, "the setting 'x' is not known"),
     ]
+
+
+CDC = """CREATE TABLE c (k BIGINT, s STRING, ts TIMESTAMP(3)) WITH ('connector' = 'kafka', 'topic' = 'c',
+  'scan.startup.mode' = 'earliest-offset', 'format' = 'debezium-json');
+CREATE TABLE o (k BIGINT, s STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'json');
+"""
+JSON = "WITH ('connector' = 'kafka', 'topic' = 'p', 'format' = 'json')"
+ADDED, UNKNOWN = 'table "o" takes new rows only, but the query updates its answer', 'column "x" does not exist in "c"'
+KEYED = "WITH ('connector' = 'upsert-kafka', 'topic' = 'p', 'key.format' = 'json', 'value.format' = 'json')"
+
+
+@pytest.mark.parametrize(
+    ("statements", "primaries"),
+    [
+        ("INSERT INTO o SELECT k, s FROM c; INSERT INTO o SELECT k, x FROM c;", [ADDED, UNKNOWN]),
+        ("INSERT INTO o SELECT k, x FROM c; INSERT INTO o SELECT k, s FROM c;", [UNKNOWN, ADDED]),
+        ("EXPLAIN INSERT INTO o SELECT k, s FROM c; EXPLAIN SELECT x FROM c;", [ADDED, UNKNOWN]),
+        (
+            "BEGIN STATEMENT SET; INSERT INTO o SELECT k, x FROM c; INSERT INTO o SELECT k, s FROM c; END;",
+            [UNKNOWN, ADDED],
+        ),
+        (
+            "BEGIN STATEMENT SET; INSERT INTO o SELECT k s x FROM c; INSERT INTO o SELECT k, s FROM c; END;",
+            ['"x" is not expected here', ADDED],
+        ),
+        ("CREATE VIEW v AS SELECT x FROM c; INSERT INTO o SELECT k, s FROM c;", [UNKNOWN, ADDED]),
+        ("DELETE FROM o; INSERT INTO o SELECT k, s FROM c;", ["DELETE is not supported", ADDED]),
+        ("INSERT INTO o SELECT k, s FROM c; SET 'x' = 'y';", [ADDED, "the setting 'x' is not known"]),
+        (
+            f"CREATE TABLE p WITH ('format' = 'jso') LIKE o; CREATE TABLE q {JSON} LIKE p;"
+            " INSERT INTO q SELECT k, s FROM c;",
+            ["format 'jso' is not supported", ADDED.replace('"o"', '"q"')],
+        ),
+    ],
+)
+def test_what_a_plan_may_not_do_is_listed_beside_other_mistakes(statements: str, primaries: list[str]):
+    with pytest.raises(PipelineErrors) as raised:
+        read(CDC + statements)
+    assert [m.primary for m in raised.value.mistakes] == primaries
+
+
+@pytest.mark.parametrize(
+    ("statements", "primary"),
+    [
+        (
+            f"CREATE TABLE p (k BIGINT, s STRING, PRIMARY KEY (x) NOT ENFORCED) {KEYED};"
+            "INSERT INTO p SELECT k, s FROM c; INSERT INTO o SELECT k, s FROM p;",
+            'column "x" does not exist in table "p"',
+        ),
+        (
+            f"CREATE TABLE p (k BIGINT, s STRING) {KEYED}; CREATE VIEW v AS SELECT k, s FROM p;"
+            "INSERT INTO o SELECT k, s FROM v;",
+            "connector 'upsert-kafka' needs a PRIMARY KEY",
+        ),
+        ("SET 'x' = 'y'; INSERT INTO o SELECT k, s FROM c;", "the setting 'x' is not known"),
+        ("SET 'x' 'y'; INSERT INTO o SELECT k, s FROM c;", '"y" is not expected here'),
+        ("SETT 'x' = 'y'; INSERT INTO o SELECT k, s FROM c;", 'a statement cannot start with "SETT"'),
+        ("RESET x; INSERT INTO o SELECT k, s FROM c;", '"x" is not expected here'),
+        ("CREATE TABLE o (k BIGINT) WITH (); INSERT INTO o SELECT k, s FROM c;", '"o" is declared already'),
+        (
+            "INSERT INTO o /*+ OPTIONS('format' = 'jso') */ SELECT k, s FROM c;",
+            "format 'jso' is not supported",
+        ),
+    ],
+)
+def test_what_a_plan_may_not_do_is_not_listed_where_a_mistake_may_be_its_cause(statements: str, primary: str):
+    with pytest.raises(PipelineErrors) as raised:
+        read(CDC + statements)
+    assert [m.primary for m in raised.value.mistakes] == [primary]

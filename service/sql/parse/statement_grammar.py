@@ -38,6 +38,7 @@ _KNOWN = ("CREATE", "INSERT", "EXECUTE", "BEGIN", "SET", "RESET", "EXPLAIN", "SE
 _CHANGING_ROWS = ("DELETE", "UPDATE", "MERGE", "UPSERT", "REPLACE", "TRUNCATE")
 """Words of statements that change the rows of a table in place."""
 
+_SETTING = ("SET", "RESET")
 _EXPLAIN_DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
 
@@ -56,7 +57,7 @@ def read_statements(mistakes: Mistakes) -> list[Statement]:
             statement = _statement(run, text, pending)
         except SqlError as error:
             mistakes.add_error(error, run[0].start)
-            if (name := _declared(run)) is not None:
+            if (name := _declared(run)) is not None or _may_set(run[0].text.upper()):
                 statements.append(Unread(name, run[0].start))
             continue
         if statement is not None:
@@ -91,6 +92,11 @@ def _declared(run: list[Token]) -> Name | None:
     while count < len(parts) and run[at + 2 * count - 1].token_type == TokenType.DOT:
         count += 1
     return Name(local_name([t.text for t in parts[:count]]), run[at].start) if parts else None
+
+
+def _may_set(word: str) -> bool:
+    """Whether a statement that starts with `word` sets something, or would if the word were spelt right."""
+    return word in _SETTING or (word not in _KNOWN and bool(did_you_mean(word, _SETTING)))
 
 
 class _PendingSet:

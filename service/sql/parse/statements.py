@@ -152,9 +152,10 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A table or view whose declaration cannot be read: its name is taken, and nothing else is known of it."""
+    """A statement that cannot be read. Of a CREATE TABLE or VIEW it has the `name`, which is taken, while nothing else
+    is known of it. Without a name it may have been a SET or RESET, and what is in force after it is not known."""
 
-    name: Name
+    name: Name | None
     at: int
 
 

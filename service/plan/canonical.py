@@ -24,7 +24,7 @@ from service.plan.nodes import AggregateCall, Field, Job, Node, OverCall, Place,
 from service.plan.table import Connector, Table
 from service.plan.versions import version_of_call
 
-_SILENT = {"place", "places", "half_windowed", "waits", "faster"}
+_SILENT = {"place", "places", "windowed", "half_windowed", "waits", "faster"}
 """Attributes that do not change what a node or an expression computes from its rows."""
 
 _FEEDING = {"input", "inputs", "left", "right"}

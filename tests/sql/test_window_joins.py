@@ -21,6 +21,10 @@ CREATE VIEW p AS SELECT * FROM TABLE(TUMBLE(TABLE l, DESCRIPTOR(at), INTERVAL '1
 CREATE VIEW g AS SELECT * FROM TABLE(CUMULATE(TABLE l, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND));
 CREATE VIEW s AS SELECT k, COUNT(*) AS n, window_start AS since, window_end AS until
 FROM TABLE(SESSION(TABLE l PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY k, window_start, window_end;
+CREATE TABLE u (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'kafka', 'topic' = 'u', 'scan.startup.mode' = 'earliest-offset', 'format' = 'debezium-json');
+CREATE VIEW d AS SELECT * FROM TABLE(TUMBLE(TABLE u, DESCRIPTOR(ts), INTERVAL '10' SECOND));
+CREATE VIEW n AS SELECT k, COUNT(*) AS n, window_start, window_end FROM d GROUP BY k, window_start, window_end;
 CREATE VIEW plain AS SELECT k, CAST(window_start AS STRING) AS window_start, window_end FROM a;
 """
 BOTH = "a.window_start = b.window_start AND a.window_end = b.window_end"
@@ -78,6 +82,41 @@ def test_a_join_on_one_end_alone_is_warned_of():
     warnings = [w.primary for w in explain(job).warnings]
     half = "this join of windows is a regular join: it compares only the start or only the end of the windows"
     assert half in warnings
+
+
+UPDATING = "a.k = d.k AND a.window_start = d.window_start AND a.window_end = d.window_end"
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        (f"SELECT a.k FROM a JOIN d ON {UPDATING}", 'table "u"'),
+        (f"SELECT d.k FROM d LEFT JOIN a ON {UPDATING}", 'table "u"'),
+        (f"SELECT k FROM a WHERE NOT EXISTS (SELECT * FROM d WHERE {UPDATING})", 'table "u"'),
+        (
+            "SELECT a.k FROM a JOIN (SELECT * FROM b QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) < 3) AS d"
+            f" ON {UPDATING}",
+            "the Top-N",
+        ),
+    ],
+)
+def test_windows_of_updating_rows_are_joined_without_an_end_and_the_warning_says_why(query: str, what: str):
+    (job,) = read(f"{TABLES} EXPLAIN {query}").explains
+    found = [w for w in explain(job).warnings if "join" in w.primary]
+    assert [type(node) for node in joins_of(query)] == [Join]
+    why = f"it is no window join, which answers once, when the window closes: {what} updates and deletes rows"
+    assert found
+    assert {(w.primary.startswith("the state of this"), w.detail) for w in found} == {(True, why)}
+
+
+def test_windows_of_updating_rows_are_joined_with_an_end_once_they_are_aggregated():
+    query = "SELECT a.k FROM a JOIN n ON a.k = n.k AND a.window_start = n.window_start AND a.window_end = n.window_end"
+    assert [type(node) for node in joins_of(query)] == [WindowJoin]
+
+
+def test_a_regular_join_has_no_reason_to_say():
+    (job,) = read(f"{TABLES} EXPLAIN SELECT a.k FROM a JOIN u ON a.k = u.k").explains
+    assert {w.detail for w in explain(job).warnings} == {""}
 
 
 def test_no_state_of_a_window_join_is_without_a_bound():

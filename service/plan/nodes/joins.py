@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
     """A regular join. `residual` reads left columns first, then right. `null_safe[i]` = IS NOT DISTINCT FROM on key i.
-    TTLs in ms, 0 = forever. `half_windowed`: both inputs have windows, of which only the start or only the end is
-    compared. Fields: left's then right's (left's only for SEMI and ANTI, and one more, whether they
-    match, for MARK)."""
+    TTLs in ms, 0 = forever. `windowed`: both inputs have windows, whose starts and ends are compared, and an input is
+    updating; `half_windowed`: only the starts or only the ends are compared. Fields: left's then right's (left's only
+    for SEMI and ANTI, and one more, whether they match, for MARK)."""
 
     left: Node
     right: Node
@@ -31,6 +31,7 @@ class Join:
     fields: tuple[Field, ...]
     left_ttl: int = 0
     right_ttl: int = 0
+    windowed: bool = False
     half_windowed: bool = False
     place: Place = NOWHERE
 

@@ -10,6 +10,7 @@ from service.plan.nodes import (
     IntervalJoin,
     Job,
     Join,
+    Mode,
     Node,
     Scan,
     Session,
@@ -18,8 +19,9 @@ from service.plan.nodes import (
     TemporalJoin,
     WindowRows,
 )
-from service.plan.properties import unique_keys
+from service.plan.properties import mode, unique_keys
 from service.plan.state_bounds import kept
+from service.plan.validate.origin import origin
 from service.plan.validate.problem import Problem
 from service.plan.validate.sink_keys import materializes
 from service.plan.walk import in_order, inputs
@@ -42,8 +44,19 @@ def _endless_state(node: Node) -> Iterator[Problem]:
             yield Problem(
                 node.place,
                 f"the state of this {kind(node)} has no bound: it keeps {state.what} forever",
+                detail=_no_window_join(node),
                 hint="" if isinstance(node, StreamWindow) else _FORGETS,
             )
+
+
+def _no_window_join(node: Node) -> str:
+    """Why a join that compares the starts and ends of windows is none whose state ends with them."""
+    if not isinstance(node, Join) or not node.windowed:
+        return ""
+    updating = next((origin(each) for each in inputs(node) if mode(each) is Mode.RETRACT), "")
+    if not updating:
+        return ""
+    return f"it is no window join, which answers once, when the window closes: {updating} updates and deletes rows"
 
 
 def _all_in_one_shard(node: Node) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from service.sql.resolve.join_conditions import Conditions, Equality
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.processing_time import retimed
 from service.sql.resolve.relation import Relation, WindowColumns
-from service.sql.resolve.window_joins import half_windowed, joined_windows
+from service.sql.resolve.window_joins import compared_windows, half_windowed, joined_windows
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
 
@@ -64,6 +64,7 @@ def _regular_join(
         fields=scope.fields,
         left_ttl=ttls[0],
         right_ttl=ttls[1],
+        windowed=compared_windows(left, right, found) is not None,
         half_windowed=half_windowed(left, right, found),
         place=session.place(at),
     )

@@ -19,6 +19,11 @@ def joined_windows(left: Relation, right: Relation, found: Conditions) -> Window
     """
     if mode(left.node) is not Mode.APPEND or mode(right.node) is not Mode.APPEND:
         return None
+    return compared_windows(left, right, found)
+
+
+def compared_windows(left: Relation, right: Relation, found: Conditions) -> Windows | None:
+    """Return the windows of both inputs whose starts are equal, and their ends, if there are any."""
     compared = _compared(found)
     for mine, theirs in _pairs(left, right):
         if {(mine.start, theirs.start), (mine.end, theirs.end)} <= compared:

@@ -31,9 +31,10 @@ def describe(expression: Expression) -> str:
 
 
 def _written(call: Call) -> tuple[Expression, ...]:
-    """The arguments of a call as they are written: RAND_INTEGER([seed,] n) is computed from n and a RAND([seed])."""
+    """The arguments of a call as they are written: RAND_INTEGER([seed,] n) is computed from n and a RAND([seed]), of
+    which a plan shows what it is drawn from."""
     match call:
-        case Call("RAND_INTEGER", (bound, Call("RAND", seed))):
+        case Call("RAND_INTEGER", (bound, Call("RAND", seed, deterministic=False))):
             return (*seed, bound)
         case _:
             return call.arguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.plan.nodes import SetOperation
+from service.plan.nodes import Aggregate, SetOperation
 from service.plan.walk import in_order
 from service.sql.errors import PipelineErrors
 from tests.sql.outline import columns, outline, plan, resolved
@@ -302,6 +302,11 @@ def test_hints_within_parentheses_bound_what_intersect_and_except_keep(query: st
     hints = {"a": "/*+ STATE_TTL('a' = '1 h') */", "b": "/*+ STATE_TTL('b' = '2 h') */"}
     nodes = in_order(resolved(query.format(**hints)).sinks)
     assert [node.ttl for node in nodes if isinstance(node, SetOperation)] == ttls
+
+
+def test_a_hint_bounds_what_distinct_keeps():
+    query = "SELECT /*+ STATE_TTL('a' = '1 h') */ DISTINCT a1 FROM a"
+    assert [node.ttl for node in in_order(resolved(query).sinks) if isinstance(node, Aggregate)] == [3_600_000]
 
 
 def test_a_query_in_the_condition_of_an_inner_join_is_a_join_of_its_rows():

@@ -482,6 +482,14 @@ def test_an_aggregate_says_which_arguments_it_takes(call, why):
     assert [m.splitlines()[0] for m in mistakes(f"SELECT {call} FROM pay")] == [why]
 
 
+def test_a_mistake_of_a_query_that_is_read_twice_is_listed_once():
+    calls = "SUM(a1) OVER (ORDER BY a1) AS m, SUM(a1) OVER (ORDER BY a2) AS n"
+    found = mistakes(f"WITH x AS (SELECT {calls} FROM a) SELECT * FROM x UNION ALL SELECT * FROM x")
+    assert [each.split("\n")[0] for each in found] == [
+        f'ORDER BY in OVER needs a time attribute, and "{column}" is none' for column in ("a1", "a2")
+    ]
+
+
 def test_all_mistakes_of_a_query_are_listed():
     found = mistakes("SELECT amout, FOO(id), SUM(who) FROM pay WHERE whoo = 'x' GROUP BY who, idd")
     assert [m.splitlines()[0] for m in found] == [

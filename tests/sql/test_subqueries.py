@@ -136,5 +136,13 @@ def test_a_table_that_is_too_far_out_is_named_in_the_message(query: str):
     assert {each.partition("\n")[0] for each in found} == {'"a" belongs to an outer query, and cannot be read here'}
 
 
+@pytest.mark.parametrize(
+    "call", ["TIMESTAMPDIFF(SECOND, ship.ts, pay.ts) > 3", "TIMESTAMPADD(DAY, 1, ship.ts) > pay.ts"]
+)
+def test_a_unit_of_time_is_no_column_of_the_query_around(call: str):
+    query = f"SELECT who FROM pay WHERE EXISTS (SELECT 1 FROM ship WHERE pay_id = id AND {call})"
+    assert "semi" in outline(plan(query))
+
+
 def test_a_table_inside_hides_one_of_the_same_name_around():
     assert mistakes("SELECT a1 FROM a WHERE a1 IN (SELECT x.a1 FROM (SELECT a.a1 FROM a) AS x)") == []

@@ -23,6 +23,7 @@ else:
 TYPED_LITERAL = " LITERAL"
 """DATE '2020-01-01' becomes a call of "DATE LITERAL"; no name that a user can call ends like this."""
 
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _JSON_BEHAVIOURS = ("NULL", "ERROR", "TRUE", "FALSE", "UNKNOWN", "EMPTY ARRAY", "EMPTY OBJECT")
 _WRAPPERS = (
     ("WITHOUT ARRAY WRAPPER", "WITHOUT"),
@@ -92,6 +93,17 @@ def _to_unit(parser: Parser) -> exp.Expr:
     if parser._match_text_seq("TO"):
         arguments.append(_unit(parser))
     return _call(parser, arguments)
+
+
+def _unit_first(parser: Parser) -> exp.Expr:
+    """TIMESTAMPADD(SECOND, 1, ts): a word before the first comma is a unit, and no column."""
+    arguments: list[exp.Expr | None] = []
+    word, after = parser._curr, parser._next
+    bare = word is not None and word.text.isidentifier() and word.token_type not in _QUOTED
+    if bare and after is not None and after.token_type == TokenType.COMMA:
+        arguments.append(_unit(parser))
+        parser._match(TokenType.COMMA)
+    return _call(parser, [*arguments, *parser._parse_csv(parser._parse_bitwise)])
 
 
 def _behaviours(parser: Parser) -> list[exp.Expr | None]:
@@ -249,6 +261,8 @@ class CallGrammar(_Base):
         "SUBSTRING": _named(_words_between("FROM", "FOR")),
         "POSITION": _named(_words_between("IN", "FROM")),
         "EXTRACT": _named(_extract),
+        "TIMESTAMPADD": _named(_unit_first),
+        "TIMESTAMPDIFF": _named(_unit_first),
         "FLOOR": _named(_to_unit),
         "CEIL": _named(_to_unit),
         "CEILING": _named(_to_unit),

@@ -139,9 +139,9 @@ class ResolveContext:
         So a body goes on past its first mistake and lists all of them, and what follows it can rely on what it found.
         `further` is called before, to note mistakes of what the body has not looked at.
         """
-        before = len(self.mistakes)
+        before = self.mistakes.noted
         yield
-        if len(self.mistakes) > before:
+        if self.mistakes.noted > before:
             if further is not None:
                 further()
             raise QueryRejected

@@ -44,7 +44,7 @@ def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
         return ordered(select, _single_row(named, session.place(select)), session, ttl)
     relation = with_names(projected(relation, named, session.place(select), written=places))
     if select.args.get("distinct"):
-        relation = deduplicated(relation, session, session.place(select))
+        relation = deduplicated(relation, session, session.place(select), ttl)
     return ordered(select, relation, session, ttl)
 
 

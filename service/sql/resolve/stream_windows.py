@@ -122,14 +122,14 @@ def _resolved(
     call: StreamWindowCall, relation: Relation, where: list[exp.Expr], session: ResolveContext
 ) -> ResolvedWindow | None:
     """The window's expressions over the input; None, the mistakes noted, if there are any."""
-    before = len(session.mistakes)
+    before = session.mistakes.noted
     conditions = [_condition(node, relation, session) for node in call.conditions]
     seen = [_condition(node, relation, session) for node in where]
     parted = [(n, e) for n in call.partition if (e := session.compile(n, relation.scope)) is not None]
     time: int | None = None
     with session.mistakes.collecting(call.at):
         time = _event_time(call, relation)
-    if len(session.mistakes) > before:
+    if session.mistakes.noted > before:
         return None
     return ResolvedWindow(
         call,

@@ -22,14 +22,14 @@ from service.sql.tables.metadata_columns import check_metadata, timestamps_in_zo
 
 def read_table(statement: CreateTable, context: Context, mistakes: Mistakes, idle_timeout: int = 0) -> Table | None:
     """Return the table that `statement` declares; None, with its mistakes noted, if there are any."""
-    before = len(mistakes)
+    before = mistakes.noted
     statement = replace(statement, columns=timestamps_in_zone(statement.columns, context.zone))
     connector = read_connector(statement.options, mistakes, statement.name.at, idle_timeout)
     table = _Columns(statement, context, mistakes).table(connector or Connector("unknown"))
     _check_key(table, statement, mistakes)
     check_formats(table, statement, mistakes)
     check_database_columns(table, statement, mistakes)
-    return table if len(mistakes) == before else None
+    return table if mistakes.noted == before else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,8 +304,9 @@ def test_hints_within_parentheses_bound_what_intersect_and_except_keep(query: st
     assert [node.ttl for node in nodes if isinstance(node, SetOperation)] == ttls
 
 
-def test_a_hint_bounds_what_distinct_keeps():
-    query = "SELECT /*+ STATE_TTL('a' = '1 h') */ DISTINCT a1 FROM a"
+@pytest.mark.parametrize("query", ["SELECT {} DISTINCT a1 FROM a", "SELECT {} a1 FROM a UNION SELECT {} a2 FROM a"])
+def test_a_hint_bounds_what_distinct_keeps(query: str):
+    query = query.replace("{}", "/*+ STATE_TTL('a' = '1 h') */")
     assert [node.ttl for node in in_order(resolved(query).sinks) if isinstance(node, Aggregate)] == [3_600_000]
 
 

@@ -84,7 +84,7 @@ def _set_operation(query: exp.SetOperation, session: ResolveContext) -> Relation
     inputs = tuple(_cast_to(r, fields, session) for r in relations)
     node = Union(inputs=inputs, fields=fields, place=place)
     union = Relation(node, Scope.of(fields))
-    return deduplicated(union, session, session.place(query)) if distinct else union
+    return deduplicated(union, session, session.place(query), longest_ttl(branches, session)) if distinct else union
 
 
 def _branches(query: exp.Expr, distinct: bool) -> list[exp.Expr]:

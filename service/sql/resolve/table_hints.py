@@ -91,8 +91,8 @@ def state_ttls(
 
 
 def longest_ttl(branches: Iterable[exp.Expr], session: ResolveContext) -> int:
-    """Return how long INTERSECT and EXCEPT keep rows, in ms, 0 = forever: as long as the longest that STATE_TTL says in
-    one of the queries that they compare, which are resolved, and as long as the session says where one has no hint."""
+    """Return how long UNION, INTERSECT and EXCEPT keep rows, in ms, 0 = forever: as long as the longest that STATE_TTL
+    says in one of their queries, which are resolved, and as long as the session says where one has no hint."""
     ttls = [ttl for branch in branches for ttl in _ttls_in(branch, session)]
     return 0 if 0 in ttls else max(ttls)
 

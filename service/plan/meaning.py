@@ -60,7 +60,8 @@ class OperatorMeaning:
     """An operator that keeps state.
 
     `kind` and `name` are what people call it; `lasting` says of each TTL whether there is one. `steps` are the kinds
-    and digests of all steps that feed it, `tables` the digests of the tables, `versions` those of functions, aggregates
+    and digests of all steps that feed it, in words that another version may choose otherwise, `tables` the digests of
+    the tables, `versions` those of functions, aggregates
     and operators, its own and of what feeds it. `kept_as` is what its state is kept under; empty in checkpoints of
     format 6, where that is the identity. `texts` are the steps in words, by digest, and `text` is the operator; neither
     is kept in a checkpoint, since they may quote what is in a query, and `formerly` need not be.
@@ -73,7 +74,7 @@ class OperatorMeaning:
     spec: str
     lasting: tuple[bool, ...]
     placing: str
-    steps: tuple[tuple[str, str], ...]
+    steps: tuple[tuple[str, str], ...] = field(compare=False)
     tables: Mapping[str, str]
     versions: Mapping[str, int] = field(default_factory=dict, compare=False)
     kept_as: str = ""

@@ -24,6 +24,11 @@ def test_windows_of_rows_have_their_shape(window: str, shape: str):
     assert outline(plan(f"SELECT * FROM pay GROUP BY {window}")).splitlines()[1].strip().startswith(f"{shape} on ts")
 
 
+@pytest.mark.parametrize("source", ["SELECT DISTINCT who, ts FROM pay", "SELECT who, ts FROM pay GROUP BY who, ts"])
+def test_the_event_time_that_groups_keep_is_that_of_a_window(source: str):
+    assert " on ts" in outline(plan(f"SELECT who, COUNT(*) FROM ({source}) GROUP BY who, TUMBLINGWINDOW(ss, 10)"))
+
+
 @pytest.mark.parametrize(
     ("source", "time"),
     [

@@ -33,6 +33,7 @@ from service.sql.resolve.group_by import (
 )
 from service.sql.resolve.grouping_sets import nodes_in
 from service.sql.resolve.join_conditions import checked_condition
+from service.sql.resolve.kept_times import timed_again
 from service.sql.resolve.relation import Relation, filtered
 from service.sql.resolve.stream_window_calls import StreamWindowCall, find_call, stream_window_call
 from service.sql.resolve.stream_window_nodes import (
@@ -85,7 +86,7 @@ def resolve_stream_window(
     session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """Return the relation of the closed windows, with the SELECT list and the HAVING condition written over it."""
-    bounds = _Bounds()
+    bounds, relation = _Bounds(), _with_event_time(call, relation, session)
     with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
         by = grouping_of(select, relation, session)
         with session.mistakes.collecting(select):
@@ -151,6 +152,15 @@ def _condition(node: exp.Expr, relation: Relation, session: ResolveContext) -> E
         compiled = session.compile(node, relation.scope)
         return None if compiled is None else checked_condition(compiled, node)
     return None
+
+
+def _with_event_time(call: StreamWindowCall, relation: Relation, session: ResolveContext) -> Relation:
+    """The relation with the only event time that groups have kept as a key, where no column is one."""
+    fields = relation.fields
+    again = [i for i, f in enumerate(fields) if f.again is TimeKind.EVENT]
+    if len(again) != 1 or any(f.time is TimeKind.EVENT for f in fields):
+        return relation
+    return timed_again(relation, again[0], call.at, session)
 
 
 def _event_time(call: StreamWindowCall, relation: Relation) -> int | None:

@@ -30,15 +30,21 @@ def distinct(values: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
     return different
 
 
-def heads(ordered: npt.NDArray[Any]) -> Positions:
-    """Return the positions at which another value begins, where equal values stand together.
+def heads(ordered: npt.NDArray[Any], *others: npt.NDArray[Any]) -> Positions:
+    """Return the positions at which another value begins, of this or of one of the `others`, where equal ones stand
+    together.
 
     >>> heads(np.array([5, 5, 7, 9, 9])).tolist()
     [0, 2, 3]
+    >>> heads(np.array([5, 5, 7, 9, 9]), np.array([1, 2, 2, 2, 2])).tolist()
+    [0, 1, 2, 3]
     """
     if len(ordered) == 0:
         return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    differs = ordered[1:] != ordered[:-1]
+    for other in others:
+        differs |= other[1:] != other[:-1]
+    return np.flatnonzero(np.concatenate([[True], differs]))
 
 
 def among(values: npt.NDArray[Kind], wanted: npt.NDArray[Kind]) -> Mask:

@@ -61,10 +61,10 @@ class OperatorMeaning:
 
     `kind` and `name` are what people call it; `lasting` says of each TTL whether there is one. `steps` are the kinds
     and digests of all steps that feed it, in words that another version may choose otherwise, `tables` the digests of
-    the tables, `versions` those of functions, aggregates
-    and operators, its own and of what feeds it. `kept_as` is what its state is kept under; empty in checkpoints of
-    format 6, where that is the identity. `texts` are the steps in words, by digest, and `text` is the operator; neither
-    is kept in a checkpoint, since they may quote what is in a query, and `formerly` need not be.
+    the tables, `versions` those of functions, aggregates and operators, its own and of what feeds it. `kept_as` is what
+    its state is kept under; empty in checkpoints of format 6, where that is the identity. `texts` are the steps in
+    words, by digest, and `text` is the operator; neither is kept in a checkpoint, since they may quote what is in a
+    query, and `formerly` need not be.
     """
 
     identity: str

@@ -211,8 +211,10 @@ class ServiceProcess:
                 found["writer"].append(pid)
         return found
 
-    def until(self, what: str, holds: Callable[[], bool], seconds: float = 240) -> None:
-        """Wait until `what` holds, while the service runs."""
+    def until(
+        self, what: str, holds: Callable[[], bool], seconds: float = 240, look_every: float | None = None
+    ) -> None:
+        """Wait until `what` holds, while the service runs. `look_every` so many seconds, for what is soon over."""
         deadline = time.monotonic() + seconds
         while True:
             asked = time.monotonic()
@@ -222,7 +224,7 @@ class ServiceProcess:
             assert not self.ended(), f"the service has ended, but {what} was to hold; {printed}"
             assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {printed}"
             # A look into a topic takes time of the service and its broker: a third of the processor's at most.
-            time.sleep(min(max(0.1, 2 * (time.monotonic() - asked)), 0.5))
+            time.sleep(min(max(0.1, 2 * (time.monotonic() - asked)), 0.5) if look_every is None else look_every)
 
 
 def all_processes() -> list[int]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from confluent_kafka.admin import AdminClient
 
@@ -41,10 +41,7 @@ def test_rows_that_need_no_exchange_are_written_once_whatever_tasks_read_them(
         missed = sum(ends(admin, even, COMMITTED).values()) + ROWS // 2
         feed(kafka.bootstrap, source, ((i % PARTITIONS, {"id": i}) for i in range(fed, fed + ROWS)))
         fed += ROWS
-        # The transaction is open for some tenths of a second: `until` would look too rarely.
-        while not open_or_past(admin, even, missed):
-            assert not job.ended(), job.log[-4000:]
-            time.sleep(0.01)
+        job.until("a transaction is open", partial(open_or_past, admin, even, missed), look_every=0.01)
         killed_within += is_open(admin, even)
         kill()
         job.start(SPARK__MASTER=master)

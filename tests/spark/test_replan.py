@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,10 +41,7 @@ class Job:
         """Start the service, and kill it as soon as it has planned the batch."""
         self.running.start()
         planned, done = (self.checkpoint / log / str(number) for log in ("offsets", "commits"))
-        deadline = time.monotonic() + 240
-        while not planned.exists():
-            assert time.monotonic() < deadline, self.running.log[-3000:]
-            time.sleep(0.01)
+        self.running.until("the batch is planned", planned.exists, look_every=0.01)
         signal_to(self.running.driver, signal.SIGKILL)  # at once: its tasks must not commit before it is killed
         self.running.kill_driver()
         assert not done.exists()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections.abc import Callable
+from functools import partial
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -43,10 +43,7 @@ def test_a_writer_and_workers_that_wake_up_after_their_partitions_were_taken_ove
         missed = sum(ends(admin, counts, COMMITTED).values()) + ROWS
         feed(kafka.bootstrap, source, ((i % 2, {"id": i}) for i in range(fed, fed + ROWS)))
         fed += ROWS
-        # The transaction is open for some tenths of a second: `until` would look too rarely.
-        while not open_or_past(admin, counts, missed):
-            assert not running.ended(), running.log[-4000:]
-            time.sleep(0.01)
+        running.until("a transaction is open", partial(open_or_past, admin, counts, missed), look_every=0.01)
         found = running.processes()
         stopped = found["writer"] + found["worker"]
         send(stopped, signal.SIGSTOP)

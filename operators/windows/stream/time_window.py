@@ -73,8 +73,9 @@ class TimeWindow(StreamWindowDefaults):
         last = upto + slice_length(self.window) - 1 if upto > after else upto
         due, local = waiting.timed_between(state, after, last)
         waiting.expire_upto(state, horizon(self.window, clock.watermark, self.zone))
-        owners = first_of_each(due, self.partition, sql)
-        if self.partition:
+        # Without aggregates nothing tells whether rows of one window are in one partition.
+        owners = first_of_each(due, self.partition if self.result.aggregates else (), sql)
+        if self.partition and self.result.aggregates:
             order = np.argsort(owners, kind="stable")
             due, local, owners = due.take(pa.array(order)), local[order], owners[order]
         ordered = Ordered(due.select(self.result.input.names), due.column(TIME).to_numpy())
@@ -90,7 +91,7 @@ class TimeWindow(StreamWindowDefaults):
         """The windows that close now and have any of the rows, by their ends; the rows are in the order of their
         partitions, `owners`, and of their wall-clock times, `local`."""
         slices = self._slices(local)
-        some = distinct(np.concatenate([heads(owners), heads(slices)]))
+        some = heads(owners, slices)
         windows = rows_in_windows(self.window, slices[some])
         ends = distinct(windows.ends)
         closing = closed_at(clock.watermark, ends, self.zone)
@@ -100,7 +101,7 @@ class TimeWindow(StreamWindowDefaults):
         owner, end = owners[some][windows.rows[closes]], windows.ends[closes]
         order = np.lexsort((owner, end))
         owner, end = owner[order], end[order]
-        one_each = distinct(np.concatenate([heads(owner), heads(end)]))
+        one_each = heads(owner, end)
         owner, end = owner[one_each], end[one_each]
         start = end - self.window.size
         first = places_of(owners, local, owner, start, after_equal=False)

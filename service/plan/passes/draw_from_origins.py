@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
-from service.plan.expressions import Call, Column, Expression, Literal, columns_of, deterministic, moved
+from service.plan.expressions import Call, Column, Expression, Literal, deterministic, moved
 from service.plan.nodes import (
     Field,
     Filter,
@@ -36,7 +35,17 @@ from service.plan.nodes import (
     Unnest,
     WindowRows,
 )
-from service.plan.passes.row_order import apart, with_order
+from service.plan.passes.hidden_columns import (
+    Wide,
+    beside_origin,
+    hidden_columns,
+    narrowed,
+    one_text,
+    origin_last,
+    picked,
+    text_of,
+)
+from service.plan.passes.row_order import ordered_windows, with_order
 from service.plan.properties import carries_changes, unique_keys
 from service.plan.table import ColumnKind, TableColumn
 from service.plan.types import BIGINT, INT, STRING
@@ -71,7 +80,7 @@ def draw_from_origins(job: Job) -> Job:
                   scan pay
     """
     nodes = in_order(job.sinks)
-    ordered = frozenset(id(over) for node in nodes if isinstance(node, Over) for over in apart(node))
+    ordered = ordered_windows(nodes)
     if not ordered and not any(_draws(e) for node in nodes for e in _expressions(node)):
         return job
     first = _Origins(ordered=ordered)
@@ -82,21 +91,13 @@ def draw_from_origins(job: Job) -> Job:
     return replace(job, sinks=tuple(replace(s, input=second.plain(s.input)) for s in job.sinks))
 
 
-class _Wide(NamedTuple):
-    """A relation with hidden columns behind its own, and the origin of its rows: a text over its columns, of which a
-    window's start is no hidden one."""
-
-    node: Node
-    origin: Expression
-
-
 @dataclass(slots=True)
 class _Origins:
     wide_scans: frozenset[int] = frozenset()
     ordered: frozenset[int] = frozenset()
     scans: frozenset[int] = frozenset()
     _plain: dict[int, tuple[Node, Node]] = field(default_factory=dict)
-    _wide: dict[int, tuple[Node, _Wide | None]] = field(default_factory=dict)
+    _wide: dict[int, tuple[Node, Wide | None]] = field(default_factory=dict)
     _drawn: int = 0
 
     def plain(self, node: Node) -> Node:
@@ -105,7 +106,7 @@ class _Origins:
             self._plain[id(node)] = (node, self._as_plain(node))
         return self._plain[id(node)][1]
 
-    def wide(self, node: Node) -> _Wide | None:
+    def wide(self, node: Node) -> Wide | None:
         """`node` with its origins; None where its rows have none."""
         if id(node) not in self._wide:
             self._wide[id(node)] = (node, self._as_wide(node))
@@ -116,10 +117,10 @@ class _Origins:
         if drawing or (isinstance(node, Scan) and id(node) in self.wide_scans):
             wide = self.wide(node)
             if wide is not None:
-                return _narrowed(wide.node, node)
+                return narrowed(wide.node, node)
         return with_inputs(node, tuple(map(self.plain, inputs(node))))
 
-    def _as_wide(self, node: Node) -> _Wide | None:
+    def _as_wide(self, node: Node) -> Wide | None:
         match node:
             case Scan():
                 return self._scan(node)
@@ -127,7 +128,7 @@ class _Origins:
                 below = self.wide(node.input)
                 if below is None:
                     return None
-                return _Wide(
+                return Wide(
                     replace(node, input=below.node, condition=self._replaced(node.condition, below.origin)),
                     below.origin,
                 )
@@ -142,7 +143,7 @@ class _Origins:
                 # Of the windows of one record, each is a row.
                 start = Column(len(fields(node.input)), node.fields[len(fields(node.input))].type, "window_start")
                 origin = Call("@", (made.origin, start), STRING, "concat_ws('@', {0}, epoch_us({1}))")
-                return _Wide(made.node, origin)
+                return Wide(made.node, origin)
             case Over():
                 return self._behind(node)
             case Join() | IntervalJoin():
@@ -156,7 +157,7 @@ class _Origins:
             case _:
                 return None
 
-    def _scan(self, scan: Scan) -> _Wide | None:
+    def _scan(self, scan: Scan) -> Wide | None:
         connector = scan.table.connector
         if carries_changes(scan.table) or connector.kind not in ("kafka", "datagen"):
             return None
@@ -180,42 +181,42 @@ class _Origins:
         if hidden[0].name != "topic":
             named = scan.table.name if connector.kind == "datagen" else connector.topics[0]
             parts.insert(0, Literal("'" + named.replace("'", "''") + "'", STRING, f"'{named}'"))
-        return _Wide(new, _text(parts))
+        return Wide(new, text_of(parts))
 
-    def _project(self, node: Project) -> _Wide | None:
+    def _project(self, node: Project) -> Wide | None:
         below = self.wide(node.input)
         if below is None:
             return None
-        hidden = _hidden(below.node, node.input).and_own(below)
+        hidden = hidden_columns(below.node, node.input).and_own(below)
         count = len(node.expressions)
         drawn = tuple(self._replaced(e, below.origin) for e in node.expressions)
-        return _Wide(
+        return Wide(
             replace(
                 node, input=below.node, expressions=(*drawn, *hidden.columns), fields=(*node.fields, *hidden.fields)
             ),
             moved(below.origin, {c.index: count + i for i, c in enumerate(hidden.columns)}),
         )
 
-    def _union(self, node: Union) -> _Wide | None:
+    def _union(self, node: Union) -> Wide | None:
         found = [self.wide(each) for each in node.inputs]
         below = [each for each in found if each is not None]
         if len(below) < len(found):
             return None
         # What stands in it twice is two rows.
         parts = [
-            _one_text(wide, narrow, Call("#", (wide.origin,), STRING, "{0} || '#" + str(i) + "'", constants=(i,)))
+            one_text(wide, narrow, Call("#", (wide.origin,), STRING, "{0} || '#" + str(i) + "'", constants=(i,)))
             for i, (wide, narrow) in enumerate(zip(below, node.inputs, strict=True))
         ]
         origin = Field("origin", STRING, nullable=False)
         new = replace(node, inputs=tuple(parts), fields=(*node.fields, origin))
-        return _Wide(new, Column(len(node.fields), STRING, "origin"))
+        return Wide(new, Column(len(node.fields), STRING, "origin"))
 
-    def _behind(self, node: WindowRows | Over) -> _Wide | None:
+    def _behind(self, node: WindowRows | Over) -> Wide | None:
         """A node that puts columns behind those of its input, with the hidden ones behind these."""
         below = self.wide(node.input)
         if below is None:
             return None
-        hidden = _hidden(below.node, node.input)
+        hidden = hidden_columns(below.node, node.input)
         width, added, more = len(fields(node.input)), len(node.fields) - len(fields(node.input)), len(hidden.fields)
         ordered = id(node) in self.ordered
         input = with_order(below.node, hidden.columns) if ordered else below.node
@@ -225,11 +226,11 @@ class _Origins:
             made = replace(made, ties=tuple(range(width + len(hidden_fields) - more, width + len(hidden_fields))))
         answers = width + len(hidden_fields)
         places = [*range(width), *range(answers, answers + added), *range(width, width + more)]
-        new = _picked(made, places)
+        new = picked(made, places)
         moves = {i: i for i in range(width)} | {width + i: width + added + i for i in range(more)}
-        return _Wide(new, moved(below.origin, moves))
+        return Wide(new, moved(below.origin, moves))
 
-    def _join(self, node: Join | IntervalJoin) -> _Wide | None:
+    def _join(self, node: Join | IntervalJoin) -> Wide | None:
         left = self.wide(node.left)
         if left is not None and not shows_right(node) and (node.residual is None or deterministic(node.residual)):
             return self._half_join(node, left)
@@ -237,11 +238,11 @@ class _Origins:
         if left is None or right is None:
             return None
         width = len(fields(node.left))
-        sides = _one_text(left, node.left, left.origin), _one_text(right, node.right, right.origin)
+        sides = one_text(left, node.left, left.origin), one_text(right, node.right, right.origin)
         right_width = len(fields(node.right))
-        residual = _beside_origin(node.residual, width, right_width)
+        residual = beside_origin(node.residual, width, right_width)
         origin = Field("origin", STRING)
-        both = _text([Column(width, STRING, "origin"), Column(width + 1 + right_width, STRING, "origin")])
+        both = text_of([Column(width, STRING, "origin"), Column(width + 1 + right_width, STRING, "origin")])
         if residual is not None:
             residual = self._replaced(residual, both)
         seen = shows_right(node)
@@ -250,45 +251,43 @@ class _Origins:
             node, left=sides[0], right=sides[1], residual=residual, fields=(*node.fields[:width], origin, *right_fields)
         )
         if not seen:
-            return _beside_mark(replace(made, fields=(*node.fields[:width], origin, *node.fields[width:])), width)
-        new = _picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width, width + 1 + right_width])
+            return origin_last(replace(made, fields=(*node.fields[:width], origin, *node.fields[width:])), width)
+        new = picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width, width + 1 + right_width])
         places = (width + right_width, width + right_width + 1)
-        return _Wide(new, _text([Column(i, STRING, "origin") for i in places]))
+        return Wide(new, text_of([Column(i, STRING, "origin") for i in places]))
 
-    def _pair(self, node: PairJoin) -> _Wide | None:
+    def _pair(self, node: PairJoin) -> Wide | None:
         """The halves of one row, which has one origin. Both are read from the rows with their origins, which are
         computed once."""
         left, right = self.wide(node.left), self.wide(node.right)
         if left is None or right is None:
             return None
-        width, right_width = len(fields(node.left)), len(fields(node.right))
+        width = len(fields(node.left))
         made = replace(
             node,
-            left=_one_text(left, node.left, left.origin),
-            right=_narrowed(right.node, node.right),
+            left=one_text(left, node.left, left.origin),
+            right=narrowed(right.node, node.right),
             fields=(*node.fields[:width], Field("origin", STRING, nullable=False), *node.fields[width:]),
         )
-        new = _picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width])
-        return _Wide(new, Column(width + right_width, STRING, "origin"))
+        return origin_last(made, width)
 
-    def _met(self, node: TemporalJoin | LookupJoin) -> _Wide | None:
+    def _met(self, node: TemporalJoin | LookupJoin) -> Wide | None:
         """A join of which each left row comes out once, with what it has met: it comes from its own record."""
         one = isinstance(node, TemporalJoin) or any(k <= frozenset(node.right_keys) for k in unique_keys(node.right))
         left = self.wide(node.left)
         if left is None or not one or (node.residual is not None and _draws(node.residual)):
             return None
-        width, right_width = len(fields(node.left)), len(fields(node.right))
+        width = len(fields(node.left))
         made = replace(
             node,
-            left=_one_text(left, node.left, left.origin),
+            left=one_text(left, node.left, left.origin),
             right=self.plain(node.right),
-            residual=_beside_origin(node.residual, width, right_width),
+            residual=beside_origin(node.residual, width, len(fields(node.right))),
             fields=(*node.fields[:width], Field("origin", STRING, nullable=False), *node.fields[width:]),
         )
-        new = _picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width])
-        return _Wide(new, Column(width + right_width, STRING, "origin"))
+        return origin_last(made, width)
 
-    def _unnested(self, node: Unnest) -> _Wide | None:
+    def _unnested(self, node: Unnest) -> Wide | None:
         """The elements of a row come from its record, and each from a place in the list."""
         below = self.wide(node.input)
         if below is None:
@@ -297,25 +296,25 @@ class _Origins:
         place = () if node.ordinality else (Field("ordinality", INT, nullable=node.outer),)
         made = replace(
             node,
-            input=_one_text(below, node.input, below.origin),
+            input=one_text(below, node.input, below.origin),
             ordinality=True,
             fields=(*node.fields[:width], Field("origin", STRING, nullable=False), *node.fields[width:], *place),
         )
-        new = _picked(made, [*range(width), *range(width + 1, whole + 1), width, len(made.fields) - 1])
+        new = picked(made, [*range(width), *range(width + 1, whole + 1), width, len(made.fields) - 1])
         parts = Column(whole, STRING, "origin"), Column(whole + 1, INT, "ordinality")
-        return _Wide(new, Call("element", parts, STRING, "concat_ws('/', {0}, {1})"))
+        return Wide(new, Call("element", parts, STRING, "concat_ws('/', {0}, {1})"))
 
-    def _half_join(self, node: Join | IntervalJoin, left: _Wide) -> _Wide:
+    def _half_join(self, node: Join | IntervalJoin, left: Wide) -> Wide:
         """A semi, anti or mark join, whose rows are left's and come from there alone."""
         width = len(fields(node.left))
         new = replace(
             node,
-            left=_one_text(left, node.left, left.origin),
+            left=one_text(left, node.left, left.origin),
             right=self.plain(node.right),
-            residual=_beside_origin(node.residual, width, len(fields(node.right))),
+            residual=beside_origin(node.residual, width, len(fields(node.right))),
             fields=(*node.fields[:width], Field("origin", STRING), *node.fields[width:]),
         )
-        return _beside_mark(new, width)
+        return origin_last(new, width)
 
     def _replaced(self, expression: Expression, origin: Expression) -> Expression:
         """`expression` with a function of `origin` for everything in it that draws; what stands there twice is drawn
@@ -334,69 +333,6 @@ class _Origins:
         self._drawn += 1
         template = DRAWS[expression.name].replace("{0}", "concat({0}, '!" + str(self._drawn) + "')")
         return Call(expression.name, (origin,), expression.type, template, constants=(self._drawn,))
-
-
-class _Hidden(NamedTuple):
-    columns: tuple[Column, ...]
-    fields: tuple[Field, ...]
-
-    def and_own(self, wide: _Wide) -> _Hidden:
-        """These columns, and those of its own that the origin of `wide` reads, which a projection may not keep."""
-        hidden, of = {c.index for c in self.columns}, fields(wide.node)
-        own = sorted(set(columns_of(wide.origin)) - hidden)
-        columns = tuple(Column(i, of[i].type, of[i].name) for i in own)
-        return _Hidden((*self.columns, *columns), (*self.fields, *(of[i] for i in own)))
-
-
-def _hidden(wide: Node, narrow: Node) -> _Hidden:
-    """The columns that `wide` has behind those of `narrow`."""
-    width = len(fields(narrow))
-    more = fields(wide)[width:]
-    return _Hidden(tuple(Column(width + i, f.type, f.name) for i, f in enumerate(more)), more)
-
-
-def _one_text(wide: _Wide, narrow: Node, origin: Expression) -> Node:
-    """The columns of `narrow`, and its origin as one more."""
-    own = fields(narrow)
-    columns = tuple(Column(i, f.type, f.name) for i, f in enumerate(own))
-    return Project(
-        input=wide.node,
-        expressions=(*columns, origin),
-        fields=(*own, Field("origin", STRING, nullable=False)),
-        place=narrow.place,
-    )
-
-
-def _beside_origin(condition: Expression | None, width: int, right: int) -> Expression | None:
-    """The condition of a join of `width` and `right` columns whose left side has its origin behind them."""
-    if condition is None:
-        return None
-    return moved(condition, {i: i if i < width else i + 1 for i in range(width + right)})
-
-
-def _narrowed(wide: Node, narrow: Node) -> Node:
-    return _picked(wide, list(range(len(fields(narrow)))))
-
-
-def _picked(node: Node, places: list[int]) -> Node:
-    """The columns of `node` at `places`."""
-    own = fields(node)
-    chosen = tuple(own[i] for i in places)
-    columns = tuple(Column(i, own[i].type, own[i].name) for i in places)
-    return Project(input=node, expressions=columns, fields=chosen, place=node.place)
-
-
-def _beside_mark(node: Join | IntervalJoin, width: int) -> _Wide:
-    """A join of left rows alone, with their origin behind their `width` columns; a mark comes before it."""
-    if len(node.fields) == width + 1:
-        return _Wide(node, Column(width, STRING, "origin"))
-    return _Wide(_picked(node, [*range(width), width + 1, width]), Column(width + 1, STRING, "origin"))
-
-
-def _text(parts: list[Expression]) -> Expression:
-    """One text of several parts, of which a padded row lacks some."""
-    places = ", ".join(f"coalesce(CAST({{{i}}} AS VARCHAR), '')" for i in range(len(parts)))
-    return Call("origin", tuple(parts), STRING, f"concat_ws('/', {places})")
 
 
 def _draws(expression: Expression) -> bool:

@@ -6,21 +6,12 @@ each number of shards and each cut of the stream.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from operators.aggregates.functions import follows_arrival
 from service.plan.expressions import Call, Column, Expression
-from service.plan.nodes import (
-    NOT_AGGREGATES,
-    Field,
-    Filter,
-    Job,
-    Node,
-    Over,
-    OverCall,
-    Project,
-)
+from service.plan.nodes import NOT_AGGREGATES, Field, Filter, Job, Node, Over, OverCall, Project
 from service.plan.table import TimeKind
 from service.plan.types import STRING, Array, DataType, Interval, Map, Row
 from service.plan.walk import fields, in_order, inputs, with_inputs
@@ -62,6 +53,11 @@ def apart(node: Over) -> list[Over]:
                 return found if differs else []
 
 
+def ordered_windows(nodes: Iterable[Node]) -> frozenset[int]:
+    """Return the ids of the windows among `nodes` to which the order of rows of one time matters (`apart`)."""
+    return frozenset(id(over) for node in nodes if isinstance(node, Over) for over in apart(node))
+
+
 def order_by_values(job: Job) -> Job:
     """Let rows of one time be in the order of their values, where windows of different partitions follow one another
     and the rows have no records to be ordered by: of the columns that the query reads, from the first to the last.
@@ -75,7 +71,9 @@ def order_by_values(job: Job) -> Job:
     [(0, 1, 2), (0, 1, 2, 3)]
     """
     nodes = in_order(job.sinks)
-    ordered = {id(over) for node in nodes if isinstance(node, Over) for over in apart(node)}
+    ordered = ordered_windows(nodes)
+    if not ordered:
+        return job
     done: dict[int, Node] = {}
     for node in nodes:
         new = with_inputs(node, tuple(done[id(each)] for each in inputs(node)))

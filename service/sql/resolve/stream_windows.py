@@ -86,7 +86,8 @@ def resolve_stream_window(
     session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """Return the relation of the closed windows, with the SELECT list and the HAVING condition written over it."""
-    bounds, relation = _Bounds(), _with_event_time(call, relation, session)
+    relation = _with_event_time(call, relation, session)
+    bounds = _Bounds()
     with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
         by = grouping_of(select, relation, session)
         with session.mistakes.collecting(select):

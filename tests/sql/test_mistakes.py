@@ -482,6 +482,20 @@ def test_an_aggregate_says_which_arguments_it_takes(call, why):
     assert [m.splitlines()[0] for m in mistakes(f"SELECT {call} FROM pay")] == [why]
 
 
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("a2 IN (SELECT b1 FROM b)", "IN with a query"),
+        ("EXISTS (SELECT 1 FROM b)", "EXISTS"),
+        ("a2 > ANY (SELECT b1 FROM b)", "ANY"),
+        ("a2 > ALL (SELECT b1 FROM b)", "ALL"),
+    ],
+)
+def test_a_query_that_cannot_be_where_it_is_has_a_hint(key: str, shown: str):
+    hint = "compute it as a column of a query inside FROM, and use that column"
+    assert mistakes(f"SELECT COUNT(*) FROM a GROUP BY {key}") == [f"{shown} is not supported here\n  hint:   {hint}"]
+
+
 def test_a_mistake_of_a_query_that_is_read_twice_is_listed_once():
     calls = "SUM(a1) OVER (ORDER BY a1) AS m, SUM(a1) OVER (ORDER BY a2) AS n"
     found = mistakes(f"WITH x AS (SELECT {calls} FROM a) SELECT * FROM x UNION ALL SELECT * FROM x")

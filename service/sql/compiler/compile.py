@@ -180,7 +180,7 @@ class _Compiler:
 
     def in_(self, node: exp.Expr) -> Expression:
         if node.args.get("query"):
-            raise SqlError("IN with a query is not supported here", at=node)
+            raise unsupported(node)
         if not node.expressions:
             raise SqlError(
                 "IN needs the values that it compares with",

@@ -9,8 +9,6 @@ from sqlglot import exp
 from service.sql.errors import SqlError
 
 _SHOWN: Mapping[type[exp.Expr], tuple[str, str]] = {
-    exp.Select: ("a query", ""),
-    exp.Subquery: ("a query", ""),
     exp.Star: ("*", "it stands for all columns in SELECT, and for all rows in COUNT(*): write the column"),
     exp.Window: ("OVER", ""),
     exp.Distinct: ("DISTINCT", ""),
@@ -31,9 +29,22 @@ _SHOWN: Mapping[type[exp.Expr], tuple[str, str]] = {
 }
 """Nodes of the syntax tree, and what to write instead."""
 
+_QUERIES: Mapping[type[exp.Expr], str] = {
+    exp.Select: "a query",
+    exp.Subquery: "a query",
+    exp.In: "IN with a query",
+    exp.Exists: "EXISTS",
+    exp.Any: "ANY",
+    exp.All: "ALL",
+}
+"""What has a query, and is computed in other places: a key of GROUP BY, for example, has none."""
+
 
 def unsupported(node: exp.Expr) -> SqlError:
     """Return that `node` is nothing that can be computed."""
+    if type(node) in _QUERIES:
+        hint = "compute it as a column of a query inside FROM, and use that column"
+        return SqlError(f"{_QUERIES[type(node)]} is not supported here", hint=hint, at=node)
     shown, hint = _SHOWN.get(type(node), (f'"{_text(node)}"', ""))
     return SqlError(f"{shown} is not supported in an expression", hint=hint, at=node)
 
